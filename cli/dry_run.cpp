@@ -34,7 +34,9 @@ void print_cases(const Plan& plan, DeviceKind device) {
     const Estimate& estimate = planned.estimate;
     text += fmt::format("{:<{}}  {:>5}  {:>10}  {:>10}  {:>12}  {:>8}\n", planned.key, width, planned.ranks,
                         amount(estimate.memory_bytes * planned.ranks, "B"), amount(estimate.bytes, "B"),
-                        amount(estimate.flops, "FLOP"), format_seconds(planned.estimated_seconds));
+                        amount(estimate.flops, "FLOP"),
+                        planned.unfit.empty() ? format_seconds(planned.estimated_seconds) : "skipped");
+    if (!planned.unfit.empty()) continue;
     seconds += planned.estimated_seconds;
     largest = std::max(largest, estimate.memory_bytes * planned.ranks);
   }

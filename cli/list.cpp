@@ -46,6 +46,7 @@ Json to_json(const ParamSpec& spec) {
   }
   for (const auto& [value, kind] : spec.only_on) json["only_on"][value] = name_of(kind);
   if (!spec.allowed.empty()) json["allowed"] = spec.allowed;
+  if (!spec.sweep.empty()) json["sweep"] = spec.sweep;
   if (spec.minimum) json["minimum"] = *spec.minimum;
   if (spec.maximum) json["maximum"] = *spec.maximum;
   if (!spec.devices.empty()) {

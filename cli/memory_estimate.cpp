@@ -24,7 +24,7 @@ Schema settable(const training::ModelFamily& family) {
                                                   "precision",   "checkpointing", "zero"};
   Schema schema;
   for (const ParamSpec& spec : training::training_schema(family))
-    if (of_a_case.contains(spec.name)) schema.push_back(spec);
+    if (of_a_case.contains(spec.name)) schema.emplace_back(spec).sweep.clear();  // an estimate is of one case
   // Limits of the layout are parallel::problem_of's, which says more.
   for (const char* name : {"dp", "tp", "pp"})
     schema.push_back(axis::integer(name, 1).range(0, max_number).doc("ranks"));

@@ -55,7 +55,7 @@ struct CaseInputs {
   World world;
   std::uint64_t seed = 0;
   std::filesystem::path cache_dir = {};  // generated data sets are kept here
-  std::filesystem::path run_dir = {};    // rank 0 may write checkpoints/ in it; empty outside a run
+  std::filesystem::path run_dir = {};    // ranks may write checkpoints/ in it; empty outside a run
   std::vector<MeasuredPeak> peaks = {};  // from this run's `peak` cases, also those before a resume or a relaunch
   std::set<Fault> faults = {};           // requested with --inject
 };

@@ -10,6 +10,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
 #include <regex>
 #include <set>
 #include <tuple>
@@ -95,8 +98,17 @@ Override read_override(const std::string& text, std::span<const Family> families
   if (!override.spec)
     throw UsageError(
         fmt::format("{}: {} has no parameter {}{}", override.flag, family, in_quotes(param), suggestion(param, names)));
+  const std::string_view given = std::string_view(text).substr(equals + 1);
+  if (given == sweep_word && override.spec->sweep.empty() && override.spec->type != ParamType::text) {
+    names.clear();
+    for (const ParamSpec& spec : override.family->params)
+      if (!spec.sweep.empty()) names.push_back(spec.name);
+    throw UsageError(
+        fmt::format("{}: \"{}\" has no sweep; of {} {}", override.flag, param, family,
+                    names.empty() ? "no parameter has one" : fmt::format("these have: {}", fmt::join(names, ", "))));
+  }
   Problems problems(override.flag);
-  auto values = read_values(*override.spec, std::string_view(text).substr(equals + 1), problems);
+  auto values = read_values(*override.spec, given, problems);
   problems.raise();
   override.values = std::move(*values);
   return override;
@@ -173,9 +185,85 @@ struct Expanded {
   const PlanEntry* entry;
 };
 
+// Bytes of memory that a case's ranks need on one host.
+double memory_needed(const Estimate& estimate, int ranks, const PlanLimits& limits) {
+  const bool divided = limits.ranks_per_host && ranks > 1;
+  return estimate.memory_bytes * (divided ? limits.ranks_per_host(ranks) : ranks);
+}
+
+// Ends each sweep of an entry at its first value that does not fit.
+class SweepEnds {
+ public:
+  SweepEnds(const PlanEntry& entry, DeviceKind device, const PlanLimits& limits) : device_(device), limits_(limits) {
+    for (const auto& [spec, list] : entry.values) {
+      if (!list.swept || !spec->has(device)) continue;
+      if (!parameter_.empty()) {
+        Problems problems(entry.source);
+        problems.add(entry.pointer, fmt::format("sweeps both \"{}\" and \"{}\": sweep one and list values of the other",
+                                                parameter_, spec->name));
+        problems.raise();
+      }
+      parameter_ = spec->name;
+    }
+  }
+
+  // Names the cases that differ only in the value swept, by their parameters as written.
+  std::string others(Params params, int ranks) const {
+    if (parameter_.empty()) return {};
+    params.set(parameter_, std::string(sweep_word));
+    return fmt::format("{} {}", params.key({}), ranks);
+  }
+
+  // Whether the case is part of the plan; the first that does not fit is, as one to skip. The values of a sweep come in
+  // ascending order. Values that do not go together with the others (a sequence beyond the model's positions) are left
+  // out.
+  bool takes(PlannedCase& planned, const std::string& others) {
+    if (parameter_.empty()) return true;
+    End& end = ends_[others];
+    if (end.reached) return false;
+    planned.sweep = parameter_;
+    if (lacking_on(*planned.family, planned.params, device_)) return true;
+    const World world{.ranks = planned.ranks, .cpus = limits_.cpus, .device = device_};
+    planned.estimate = planned.family->estimate(planned.params, world);
+    const double needed = memory_needed(planned.estimate, planned.ranks, limits_);
+    if (limits_.memory_bytes > 0 && needed > static_cast<double>(limits_.memory_bytes)) {
+      end.reached = true;
+      // One alone is refused like any other case.
+      if (end.taken)
+        planned.unfit = fmt::format("does not fit: {:.0f} bytes are planned ({}), {} bytes are usable ({})", needed,
+                                    format_bytes(needed), limits_.memory_bytes,
+                                    format_bytes(static_cast<double>(limits_.memory_bytes)));
+      return true;
+    }
+    if (planned.family->conflict && planned.family->conflict(planned.params, world)) {
+      if (!end.conflict) end.conflict = planned;
+      return false;
+    }
+    return end.taken = true;
+  }
+
+  // Of each sweep that takes no case, the first, which the plan is then refused for.
+  void add_conflicts(const std::function<void(PlannedCase)>& add) const {
+    for (const auto& [others, end] : ends_)
+      if (!end.taken && !end.reached && end.conflict) add(*end.conflict);
+  }
+
+ private:
+  struct End {
+    bool taken = false;
+    bool reached = false;
+    std::optional<PlannedCase> conflict;
+  };
+  DeviceKind device_;
+  const PlanLimits& limits_;
+  std::string parameter_;
+  std::map<std::string, End> ends_;
+};
+
 // The cross product. The last parameter varies fastest and ranks slowest, so that the cases of a world are adjacent.
-void expand(const PlanEntry& entry, DeviceKind device, std::unordered_set<std::string>& seen,
+void expand(const PlanEntry& entry, DeviceKind device, const PlanLimits& limits, std::unordered_set<std::string>& seen,
             std::vector<Expanded>& out) {
+  SweepEnds sweep(entry, device, limits);
   std::vector<std::pair<const ParamSpec*, std::vector<ParamValue>>> axes;
   for (const auto& [spec, list] : entry.values)
     if (spec->has(device)) axes.emplace_back(spec, list.values());
@@ -190,15 +278,18 @@ void expand(const PlanEntry& entry, DeviceKind device, std::unordered_set<std::s
         const ParamValue& value = axes[i].second[at[i]];
         if (!spec.omit_default || value != spec.defaults.front()) params.set(spec.name, value);
       }
+      const std::string others = sweep.others(params, ranks);
       if (entry.family->complete) entry.family->complete(params);
       PlannedCase planned = make_case(entry, std::move(params), ranks);
-      if (seen.insert(fmt::format("{}\n{}\n{}", planned.key, ranks, planned.seed)).second)
+      if (sweep.takes(planned, others) &&
+          seen.insert(fmt::format("{}\n{}\n{}", planned.key, ranks, planned.seed)).second)
         out.push_back({std::move(planned), &entry});
       std::size_t axis = axes.size();
       while (axis > 0 && ++at[axis - 1] == axes[axis - 1].second.size()) at[--axis] = 0;
       if (axis == 0) break;
     }
   }
+  sweep.add_conflicts([&](PlannedCase planned) { out.push_back({std::move(planned), &entry}); });
 }
 
 // The keys closest to a filter that matched none.
@@ -289,6 +380,7 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
     PlannedCase& planned = one.planned;
     const World world{.ranks = planned.ranks, .cpus = limits.cpus, .device = device};
     const Family& family = *planned.family;
+    if (!planned.unfit.empty()) continue;
     if (!family.devices.empty() && lacking_on(family, planned.params, device)) continue;
     if (family.conflict) {
       if (const auto why = family.conflict(planned.params, world)) {
@@ -299,9 +391,7 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
     planned.estimate = family.estimate(planned.params, world);
     planned.estimated_seconds = estimate_seconds(planned, world);
     if (limits.memory_bytes == 0) continue;
-    const bool divided = limits.ranks_per_host && planned.ranks > 1;
-    const int together = divided ? limits.ranks_per_host(planned.ranks) : planned.ranks;
-    const double needed = planned.estimate.memory_bytes * together;
+    const double needed = memory_needed(planned.estimate, planned.ranks, limits);
     // Written so that a NaN or infinity is refused.
     if (needed <= static_cast<double>(limits.memory_bytes)) continue;
     problems_of(*one.entry)
@@ -309,7 +399,7 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
             one.entry->pointer,
             fmt::format("{}{} needs {} ({:.0f} bytes) of memory{}; this machine has {} ({} bytes)",
                         one_line(planned.key, 400), planned.ranks > 1 ? fmt::format(" on {} ranks", planned.ranks) : "",
-                        format_bytes(needed), needed, divided ? " on one host" : "",
+                        format_bytes(needed), needed, limits.ranks_per_host && planned.ranks > 1 ? " on one host" : "",
                         format_bytes(static_cast<double>(limits.memory_bytes)), limits.memory_bytes));
   }
   conflicts.report(problems_of);
@@ -360,7 +450,7 @@ Plan expand_plan(const PlanRequest& request, std::span<const Family> families, c
 
   std::vector<Expanded> cases;
   std::unordered_set<std::string> seen;
-  for (const PlanEntry& entry : entries) expand(entry, request.device, seen, cases);
+  for (const PlanEntry& entry : entries) expand(entry, request.device, limits, seen, cases);
   if (!request.filter.empty()) {
     filter_cases(request.filter, cases);
     refuse_overrides_filtered_out(overrides, request.filter, cases);

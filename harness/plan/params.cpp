@@ -178,6 +178,11 @@ ParamSpec& ParamSpec::only(DeviceKind device, const std::vector<std::string>& va
   return *this;
 }
 
+ParamSpec& ParamSpec::sweeps(std::vector<std::int64_t> values) {
+  sweep = std::move(values);
+  return *this;
+}
+
 ParamSpec& ParamSpec::omitted_by_default() {
   omit_default = true;
   return *this;

@@ -89,6 +89,7 @@ struct ParamSpec {
   // Values that only one kind of device has (launch: op=fork_join on a CPU, op=kernel on a GPU). Other devices drop
   // them from a list; if nothing else is in the list, its cases are skipped.
   std::map<std::string, DeviceKind> only_on = {};
+  std::vector<std::int64_t> sweep = {};  // what the word "sweep" stands for, in ascending order; empty: no such word
   // A case with the default does not have this parameter, so that its key is as before the parameter existed.
   bool omit_default = false;
 
@@ -107,6 +108,8 @@ struct ParamSpec {
   ParamSpec& only(DeviceKind device);
   // These values exist only on this kind of device.
   ParamSpec& only(DeviceKind device, const std::vector<std::string>& values);
+  // "sweep" stands for these values, of which those that fit are run.
+  ParamSpec& sweeps(std::vector<std::int64_t> values);
   ParamSpec& omitted_by_default();
   ParamSpec& doc(std::string line);
 };

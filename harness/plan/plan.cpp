@@ -25,6 +25,8 @@ Json Plan::expanded() const {
                 {"seed", planned.seed}};
     if (Json protocol = json_of(planned.protocol); !protocol.empty()) one["protocol"] = std::move(protocol);
     if (planned.timeout_seconds > 0) one["timeout"] = planned.timeout_seconds;
+    if (!planned.sweep.empty()) one["sweep"] = planned.sweep;
+    if (!planned.unfit.empty()) one["unfit"] = planned.unfit;
     json["cases"].push_back(std::move(one));
   }
   return json;
@@ -61,6 +63,8 @@ std::optional<PlannedCase> read_case(const Cursor& cursor, std::span<const Famil
   planned.seed = read_seed(*seed);
   if (const auto protocol = cursor.find("protocol")) planned.protocol = read_protocol(*protocol);
   if (const auto timeout = cursor.find("timeout")) planned.timeout_seconds = timeout->number(0, 1e7).value_or(0);
+  if (const auto sweep = cursor.find("sweep")) planned.sweep = sweep->text().value_or("");
+  if (const auto unfit = cursor.find("unfit")) planned.unfit = unfit->text().value_or("");
   if (!cursor.problems().empty()) return std::nullopt;
   const World world{.ranks = planned.ranks, .cpus = cpus, .device = device};
   planned.estimate = planned.family->estimate(planned.params, world);
@@ -68,11 +72,11 @@ std::optional<PlannedCase> read_case(const Cursor& cursor, std::span<const Famil
   return planned;
 }
 
-// The cases without their timeouts.
+// The cases without their timeouts, and without the memory of the machine that planned a sweep.
 Json work_of(const Json& expanded) {
   Json cases = expanded.value("cases", Json::array());
   for (Json& one : cases)
-    if (one.is_object()) one.erase("timeout");
+    if (one.is_object()) one.erase("timeout"), one.erase("unfit");
   return cases;
 }
 

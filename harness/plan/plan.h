@@ -46,6 +46,8 @@ struct PlannedCase {
   std::uint64_t seed = 0;
   ProtocolOverrides protocol;
   double timeout_seconds = 0;  // 0: derived from the estimate
+  std::string sweep;           // the parameter whose values are swept; empty: none
+  std::string unfit;           // why this end of a sweep does not fit: it is skipped
   Estimate estimate;
   double estimated_seconds = 0;
 };

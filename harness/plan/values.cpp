@@ -247,6 +247,8 @@ std::optional<ParamValue> read_value(const ParamSpec& spec, const Cursor& cursor
 }
 
 std::optional<ValueList> read_values(const ParamSpec& spec, const Cursor& cursor) {
+  if (!spec.sweep.empty() && cursor.json() == sweep_word)
+    return ValueList{{spec.sweep.begin(), spec.sweep.end()}, {}, true};
   ValueList list;
   const auto add = [&](const Cursor& one) {
     if (one.json().is_object()) {
@@ -266,6 +268,7 @@ std::optional<ValueList> read_values(const ParamSpec& spec, const Cursor& cursor
 }
 
 std::optional<ValueList> read_values(const ParamSpec& spec, std::string_view text, Problems& problems) {
+  if (text == sweep_word && !spec.sweep.empty()) return read_values(spec, Cursor(Json(sweep_word), problems));
   std::vector<std::string> words(1);
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\\' && i + 1 < text.size() && text[i + 1] == ',')

@@ -23,10 +23,13 @@ struct ValueRange {
   void append_to(std::vector<ParamValue>& values) const;
 };
 
+inline constexpr std::string_view sweep_word = "sweep";
+
 // The values that an entry gives one parameter.
 struct ValueList {
   std::vector<ParamValue> scalars;
   std::vector<ValueRange> ranges;
+  bool swept = false;  // the scalars are those of the word "sweep"
 
   double count() const;
   // Scalars first, then each range, in the order written.
@@ -35,7 +38,7 @@ struct ValueList {
 
 // One value. Adds a problem and returns nullopt if its type is wrong, or it is not allowed or out of range.
 std::optional<ParamValue> read_value(const ParamSpec& spec, const Cursor& cursor);
-// A value, a list of values and ranges, or a range.
+// A value, a list of values and ranges, or a range; "sweep", if the parameter has a sweep.
 std::optional<ValueList> read_values(const ParamSpec& spec, const Cursor& cursor);
 // Values of a flag, separated by commas ("\," is a comma inside a value): `v1,v2`.
 std::optional<ValueList> read_values(const ParamSpec& spec, std::string_view text, Problems& problems);

@@ -96,8 +96,10 @@ std::vector<Job> Todo::jobs(int ranks, RunSink& sink) {
                  .peaks = {}};
     job.timeout_seconds = timeout_of(planned);
     job.estimated_seconds = planned.estimated_seconds;
+    if (!planned.sweep.empty()) job.order.labels["sweep"] = planned.sweep;
     if (request_.share_gpu && ranks > 1) job.order.flags.push_back("shared GPU");
-    const auto lacking = no_place ? no_place : lacking_on(*planned.family, planned.params, request_.plan.device);
+    auto lacking = no_place ? no_place : lacking_on(*planned.family, planned.params, request_.plan.device);
+    if (!planned.unfit.empty()) lacking = planned.unfit;
     if (lacking) {
       Record record = blank_record(job.order, request_.plan.device);
       record.ranks = {{0, prepared_.hosts.allocation.hosts.front().name, "", std::nullopt}};

@@ -85,6 +85,7 @@ std::string training_title(const Record& r) {
   };
   const std::string accumulate = unless(size("accumulate"), "1");
   std::string batch = join({size("micro_batch"), unless(size("seq"), "none")}, " x ");
+  if (const std::string image = text_of(r, "image_size"); !image.empty()) batch += fmt::format(" of {0} x {0}", image);
   if (!accumulate.empty()) batch += fmt::format(" (accumulated {} times)", accumulate);
   const std::string seed = unless(text_of(r, "seed"), "0"), zero = unless(text_of(r, "zero"), "0");
   return join(

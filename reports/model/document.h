@@ -137,6 +137,7 @@ struct Document {
   Tone tone = Tone::plain;  // of the verdict
   std::vector<Section> sections;
   std::vector<Answer> answers = {};  // shown before the sections
+  Json members = Json::object();     // of its JSON, beside these
 };
 
 }  // namespace assay::report

@@ -14,6 +14,7 @@
 #include "reports/summary/samples.h"
 #include "reports/summary/step_bars.h"
 #include "reports/summary/verdict.h"
+#include "reports/sweep/sweeps.h"
 
 #include <algorithm>
 #include <iterator>
@@ -45,6 +46,9 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
   add(suite_sections(runs));
   add(workload_sections(runs));
   add(collective_sections(runs, options.nccl_table));
+  const std::vector<Sweep> sweeps = find_sweeps(runs);
+  add(sweep_sections(sweeps));
+  if (!sweeps.empty()) document.members["sweeps"] = sweeps_json(sweeps);
   add(scaling_sections(runs));
   add(cost_sections(runs, options.prices));
   if (std::any_of(found.begin(), found.end(), [](const Diagnosis& one) { return !one.fired.empty(); }))

@@ -105,6 +105,7 @@ std::string render_json(const Document& document) {
                {"headline", printable(document.headline)},
                {"verdict", printable(document.verdict)},
                {"sections", std::move(sections)}};
+  json.update(document.members);
   if (!document.answers.empty()) json["answers"] = answers_json(document.answers);
   return dump_document(json);
 }

@@ -54,6 +54,28 @@ class Checkpoints(AssayCase):
         for step, (own, other) in enumerate(zip(losses, straight), 1):
             self.assertAlmostEqual(own, other, delta=2e-4 * other, msg=f"step {step}")
 
+    def test_a_run_to_quality_goes_on_with_its_losses(self):
+        env = self.mini_model({"value": 2.6})
+        entry = {"family": "transformer", "model": "mini", "mode": "quality", "runs": 1, "save_every": 3, "threads": 1}
+        done, (one,) = self.measure(entry, out="one", env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done, records = self.measure({**entry, "from": str(self.index("one"))}, out="two", env=env,
+                                     words=("--ranks", "2"))
+        if done.returncode == 2 and "libopenmpi" in done.stderr:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        two, = records
+        self.assertTrue(two["labels"]["from"].startswith(one["labels"]["checkpoint"] + ", of 1 rank,"))
+        losses, others = (record["telemetry"]["loss"]["values"] for record in (one, two))
+        step = int(one["labels"]["checkpoint"].split()[1].rstrip(","))
+        self.assertEqual(losses[:step], others[:step])
+        for own, other in zip(losses[step:], others[step:]):
+            self.assertAlmostEqual(own, other, delta=2e-4 * other)
+        refused = self.assay("run", "transformer", "--set", "transformer.model=mini", "--set",
+                             f"transformer.from={self.index('one')}", env=env)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn('another mode: "quality", not "throughput"', refused.stderr)
+
     def test_equal_states_have_equal_checksums(self):
         first, second = (self.train(out)["labels"]["checkpoint"] for out in ("a", "b"))
         steps = [int(label.split()[1].rstrip(",")) for label in (first, second)]
@@ -73,7 +95,7 @@ class Checkpoints(AssayCase):
         self.refused_from(index, 'another model: "gpt2-tiny", not "gpt2-124m"', model="gpt2-124m")
         self.refused_from(index, 'another global batch: "8", not "16"', "scaling=strong", accumulate=BATCH)
         self.refused_from(index, 'another precision: "f32", not "bf16"', precision="bf16")
-        self.refused_from(index, "another data: ", seq=64)
+        self.refused_from(index, "other data: ", seq=64)
         self.refused_from(self.dir / "none.ckpt", "cannot be opened: No such file")
         self.refused_from(self.shards("a")[0].parent, "is a folder")
         text = index.read_bytes()

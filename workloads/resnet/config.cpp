@@ -26,9 +26,8 @@ void check_shapes(const Cursor& cursor, const Config& config) {
     place("groups").error(fmt::format("{} groups do not divide the width {}", config.groups, config.width));
   if (config.groups > 1 && config.block == BlockKind::basic)
     place("groups").error("allowed only if block is \"bottleneck\"");
-  const std::int64_t shrink = (config.small_stem ? 1 : 4) << (config.stages.size() - 1);
-  if (config.image < shrink)
-    place("image").error(fmt::format("{} pixels are fewer than the reduction by {}", config.image, shrink));
+  if (config.image < config.reduction())
+    place("image").error(fmt::format("{} pixels are fewer than the reduction by {}", config.image, config.reduction()));
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ std::uint64_t sum_of(const nn::StatePart& part, std::int64_t first, std::span<co
   }
 }
 
-std::uint64_t sum_over_ranks_of(Communicator& comm, std::uint64_t own) {
+std::uint64_t total_of(Communicator& comm, std::uint64_t own) {
   const std::vector<std::uint64_t> all = gather(comm, own);
   return std::accumulate(all.begin(), all.end(), std::uint64_t{0});
 }
@@ -380,7 +380,7 @@ Transfer write_checkpoint(const fs::path& file, const CheckpointNotes& notes, st
   std::uint64_t sum = 0;
   together(comm,
            [&] { own = write_shard(shard_file(file, index, comm.rank()), parts, holders, comm.rank(), device, sum); });
-  index.checksum = fmt::format("{:016x}", sum_over_ranks_of(comm, sum));
+  index.checksum = fmt::format("{:016x}", total_of(comm, sum));
   Transfer transfer{0, 0, index.checksum};
   const std::vector<std::string> shards = gather_texts(comm, dump_line(json_of(own)));
   together(comm, [&] {
@@ -392,6 +392,7 @@ Transfer write_checkpoint(const fs::path& file, const CheckpointNotes& notes, st
     require_complete(index);
     require_shards(file, index);
     sync_folder(draft.folder());
+    sync_folder(file.parent_path());
     const std::string text = index_text(index);
     replace_file(file, text);
     draft.keep();
@@ -432,9 +433,9 @@ CheckpointNotes read_checkpoint(const fs::path& file, const CheckpointIdentity& 
       for (const auto& [shard, range] : list)
         if (const auto dtype = dtype_from(range->dtype)) kept += range->bytes / size_of(*dtype);
   });
-  held = sum_over_ranks_of(comm, held);
+  held = total_of(comm, held);
   if (held != kept) refuse_checkpoint(file, fmt::format("is of another model: it has {} values, not {}", kept, held));
-  const std::string found = fmt::format("{:016x}", sum_over_ranks_of(comm, sum));
+  const std::string found = fmt::format("{:016x}", total_of(comm, sum));
   if (!index.checksum.empty() && index.checksum != found)
     refuse_checkpoint(file, fmt::format("is damaged: its values have checksum {}, not {}", found, index.checksum));
 

@@ -36,8 +36,8 @@ struct Transfer {
   std::string checksum;
 };
 
-// The functions below are called by all ranks, each with the parts that it holds. A range that several ranks hold is
-// written by the first of them. If any rank fails, all throw its Error, in one line with the file and the reason.
+// All ranks call the functions below, each with the parts that it holds. A range that several ranks hold is written by
+// the first of them. If a rank fails, all throw its Error, in one line with the file and the reason.
 
 // Returns when the checkpoint is complete and on disk; until then the earlier one remains. A failure leaves nothing
 // behind. All ranks must see the folder.
@@ -51,11 +51,12 @@ CheckpointNotes read_checkpoint(const std::filesystem::path& file, const Checkpo
                                 std::span<const nn::StatePart> parts, Device& device, Communicator& comm,
                                 Transfer* transfer = nullptr);
 
-// Which ranks hold exactly this range, too.
+// Of a part: the ranks that hold exactly this range.
 struct Holders {
   int first = 0;  // the lowest rank
   int count = 0;
 };
+// One for each of this rank's parts.
 std::vector<Holders> holders_of(std::span<const nn::StatePart> parts, Communicator& comm);
 
 }  // namespace assay::training

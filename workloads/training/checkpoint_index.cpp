@@ -95,7 +95,8 @@ CheckpointIndex from_first(FirstHeader header, std::uint64_t header_end, std::ui
   CheckpointIndex index;
   index.format = 1;
   index.identity = identity_of(header);
-  index.layout = fmt::format("{:.0f} ranks", key_number(header.key, " ranks"));
+  const double ranks = key_number(header.key, " ranks");
+  index.layout = fmt::format("{:.0f} rank{}", ranks, ranks == 1 ? "" : "s");
   index.meta = std::move(header.meta);
   KeptShard shard{0, file_bytes, {}};
   const std::uint64_t parts_at = (header_end + first_alignment - 1) / first_alignment * first_alignment;
@@ -194,6 +195,8 @@ void require_identity(const fs::path& file, const CheckpointIndex& index, const 
   for (const auto& [name, value] : wanted.items()) {
     const auto own = value.get<std::string>(), other = found.at(name).get<std::string>();
     if (own.empty() || other.empty() || own == other) continue;
+    if (name == "data")
+      refuse_checkpoint(file, fmt::format("is of other data: {}, not {}", in_quotes(other, 200), in_quotes(own, 200)));
     const bool batch = name == "global_batch";
     refuse_checkpoint(
         file, fmt::format("is of another {}: {}, not {}{}", batch ? "global batch" : name, in_quotes(other, 200),

@@ -98,13 +98,13 @@ std::filesystem::path shard_file(const std::filesystem::path& file, const Checkp
 
 // The text of an index file.
 std::string index_text(const CheckpointIndex& index);
-// Reads either format. These throw Error in one line that names the file: it is not a checkpoint, truncated, damaged,
-// or of a newer version;
+// These throw Error, in one line that names the file.
+// Reads an index of either format. Throws if the file is no checkpoint, truncated, damaged, or of a newer version.
 CheckpointIndex read_index(const std::filesystem::path& file);
-// of another model, precision, ...;
+// Throws if the checkpoint is of another model, precision, ...
 void require_identity(const std::filesystem::path& file, const CheckpointIndex& index,
                       const CheckpointIdentity& identity);
-// without a shard, or with a truncated one.
+// Throws if a shard is missing or truncated.
 void require_shards(const std::filesystem::path& file, const CheckpointIndex& index);
 [[noreturn]] void refuse_checkpoint(const std::filesystem::path& file, const std::string& why);
 

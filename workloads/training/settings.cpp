@@ -14,6 +14,12 @@ namespace {
 
 constexpr std::int64_t throughput_validation = 512;  // samples; not used
 
+std::vector<std::int64_t> doubled(std::int64_t from, std::int64_t to) {
+  std::vector<std::int64_t> values;
+  for (std::int64_t value = from; value <= to; value *= 2) values.push_back(value);
+  return values;
+}
+
 // Divides the micro-batches of a step between the ranks, or each micro-batch if there are too few.
 void divide_batch(Settings& settings) {
   const std::int64_t ranks = settings.ranks;
@@ -73,7 +79,8 @@ nn::StepOptions Settings::step_options() const {
 Settings settings_from(const ModelFamily& family, const Params& params, int ranks) {
   Settings settings;
   settings.model_name = params.text("model");
-  settings.model = family.load(settings.model_name);
+  const std::int64_t image_size = params.number("image_size").value_or(0);
+  settings.model = family.load(settings.model_name, image_size);
   settings.recipe = find_recipe(settings.model_name, family.name);
   settings.quality = is_quality(params);
   settings.precision = params.text("precision");
@@ -100,6 +107,8 @@ Settings settings_from(const ModelFamily& family, const Params& params, int rank
   check_shapes(settings, input, settings.seq > 0);
   if (settings.strong) divide_batch(settings);
   check_quality(settings);
+  if (settings.quality && image_size > 0)
+    throw UsageError(fmt::format("image_size={}: mode=quality takes the model's own", image_size));
   return settings;
 }
 
@@ -107,15 +116,19 @@ Schema training_schema(const ModelFamily& family) {
   const auto recipe_count = [](const char* name, std::vector<std::string> words) {
     return axis::count(name, std::move(words)).runs({from_recipe}).range(1, 1e9);
   };
-  return {
+  Schema schema = {
       axis::text("model", family.default_model).doc("a model of configs/models, or a file like them"),
       axis::choice<Mode>("mode").runs({"throughput"}).doc("throughput times steps; quality times runs to a target"),
       axis::choice("precision", {"f32", "tf32", "bf16", "fp16", "fp8"})
           .runs({"f32"})
           .doc("of activations and products; masters are f32"),
-      recipe_count("micro_batch", {from_recipe}).doc("samples of one forward and backward pass of a rank"),
+      recipe_count("micro_batch", {from_recipe})
+          .sweeps(doubled(1, 1 << 20))
+          .doc("samples of one forward and backward pass of a rank"),
       recipe_count("accumulate", {from_recipe}).doc("micro-batches of an optimizer step of a rank"),
-      recipe_count("seq", {from_recipe, no_seq}).doc("tokens of a sequence; none: images have none"),
+      recipe_count("seq", {from_recipe, no_seq})
+          .sweeps(doubled(128, 1 << 24))
+          .doc("tokens of a sequence; none: images have none"),
       axis::choice<nn::Checkpointing>("checkpointing")
           .runs({"none"})
           .doc("computed again in the backward pass, to save memory: selective: outputs of norms and activations; "
@@ -139,6 +152,13 @@ Schema training_schema(const ModelFamily& family) {
       axis::integer("seed", 0).range(0, 1e9).doc(
           "of weights and of the order of the data; run i of quality mode uses seed + i"),
   };
+  if (family.images)
+    schema.push_back(axis::count("image_size", {of_model})
+                         .omitted_by_default()
+                         .range(1, 1 << 14)
+                         .sweeps({32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512})
+                         .doc("pixels of height and width"));
+  return schema;
 }
 
 Params default_params(const ModelFamily& family) {

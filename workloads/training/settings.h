@@ -25,6 +25,7 @@ constexpr auto words(Scaling) { return std::to_array<std::string_view>({"weak", 
 inline bool is_quality(const Params& params) { return params.choice<Mode>("mode") == Mode::quality; }
 
 inline constexpr const char* from_recipe = "recipe";
+inline constexpr const char* of_model = "model";
 inline constexpr const char* no_seq = "none";  // for image models
 inline constexpr const char* generated_path = "generated";
 inline constexpr const char* no_checkpoint = "none";
@@ -35,8 +36,9 @@ struct ModelFamily {
   const char* summary;
   const char* default_model;
   // The model of that name in configs/models, or in a file. Throws UsageError, with place and nearest name, if it is
-  // unknown, of another family, or has impossible shapes.
-  std::unique_ptr<nn::Model> (*load)(const std::string& model);
+  // unknown, of another family, or has impossible shapes. `image_size` replaces the model's own, if it is above 0.
+  std::unique_ptr<nn::Model> (*load)(const std::string& model, std::int64_t image_size);
+  bool images = false;  // else tokens
 };
 
 struct Settings {

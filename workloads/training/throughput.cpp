@@ -40,6 +40,11 @@ class ThroughputCase final : public Case {
     } catch (const UsageError& error) {
       return error.what();
     }
+    const auto free = context.device.free_bytes();
+    const std::uint64_t planned = trainer_->memory().total();
+    if (free && planned > *free)
+      return fmt::format("does not fit: {} bytes are planned ({}), {} bytes are free ({})", planned,
+                         trainer_->memory().text(), *free, format_bytes(static_cast<double>(*free)));
     return std::nullopt;
   }
 
@@ -367,7 +372,7 @@ class ThroughputCase final : public Case {
   std::optional<CaseFiles> files_;
   nn::ModelCost cost_;
   nn::MemoryPlan memory_;
-  std::pair<std::uint64_t, std::uint64_t> moved_;  // bytes of gradients and of weights, by a step
+  parallel::Moved moved_;  // by a step
   std::optional<Roof> roof_, measured_roof_;
 
   std::vector<Step> steps_;  // of the last measure(), warm-up included

@@ -232,8 +232,9 @@ Evaluation Trainer::evaluate() {
 Transfer Trainer::save(const std::filesystem::path& file, const CheckpointIdentity& identity, Json meta) {
   meta["steps"] = steps_;
   const CheckpointNotes notes{identity,
-                              fmt::format("{} ranks, zero {}, micro_batch {}, accumulate {}", comm_.size(),
-                                          settings_.layout.zero, settings_.micro_batch, settings_.accumulate),
+                              fmt::format("{} rank{}, zero {}, micro_batch {}, accumulate {}", comm_.size(),
+                                          comm_.size() == 1 ? "" : "s", settings_.layout.zero, settings_.micro_batch,
+                                          settings_.accumulate),
                               std::move(meta)};
   return write_checkpoint(file, notes, step_->state(), device_, comm_);
 }

@@ -19,9 +19,10 @@ std::unique_ptr<nn::Model> load(const char* family, const std::string& model) {
 
 const training::ModelFamily transformer_models{
     "transformer", "training of GPT-2-style decoders and BERT-style encoders: tokens/s, or time to a loss", "gpt2-124m",
-    [](const std::string& model) { return load("transformer", model); }};
+    [](const std::string& model, std::int64_t) { return load("transformer", model); }};
 const training::ModelFamily llama_models{"llama", "training of Llama-style decoders: tokens/s, or time to a loss",
-                                         "llama-160m", [](const std::string& model) { return load("llama", model); }};
+                                         "llama-160m",
+                                         [](const std::string& model, std::int64_t) { return load("llama", model); }};
 
 Family transformer_family() { return training::workload_family<transformer_models>(); }
 Family llama_family() { return training::workload_family<llama_models>(); }

@@ -12,7 +12,7 @@ inline std::vector<Family> fake_families() {
   toy.summary = "every kind of parameter";
   toy.params = {
       axis::choice("op", {"read", "write", "copy"}).runs({"read", "write"}).doc("what"),
-      axis::bytes("bytes", {4096}).doc("size"),
+      axis::bytes("bytes", {4096}).sweeps({1024, 2048, 4096, 8192, 16384}).doc("size"),
       axis::integer("n", 1).range(1, 1e15).doc("a number"),
       axis::real("share", 0.5).range(0, 1).doc("a share"),
       axis::seconds("pause", 0).doc("a time"),
@@ -31,8 +31,9 @@ inline std::vector<Family> fake_families() {
   Family pair = toy;
   pair.name = "pair";
   pair.communicates = true;
-  pair.params = {axis::integer("heads", 4).at_least(1).doc("heads"),
-                 axis::integer("width", 64).at_least(1).doc("width")};
+  pair.params = {axis::integer("heads", 4).at_least(1).sweeps({1, 2, 3, 4, 5}).doc("heads"),
+                 axis::integer("width", 64).at_least(1).doc("width"),
+                 axis::integer("late", 0).at_least(0).omitted_by_default().doc("added later")};
   pair.estimate = [](const Params&, const World&) { return Estimate{}; };
   pair.conflict = [](const Params& params, const World&) -> std::optional<std::string> {
     if (params.integer("width") % params.integer("heads") == 0) return std::nullopt;

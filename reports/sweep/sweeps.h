@@ -1,0 +1,44 @@
+// Sweeps: throughput over the values of one parameter (--set FAMILY.PARAM=sweep), up to what fits.
+#pragma once
+
+#include "reports/data/run_set.h"
+#include "reports/model/document.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::report {
+
+// One value of the parameter that was swept.
+struct SweepPoint {
+  double value = 0;
+  const Entry* entry = nullptr;
+  const Metric* throughput = nullptr;  // null if the case has no valid one
+};
+
+// Cases of one machine that differ only in the parameter that was swept. Points into the RunSet.
+struct Sweep {
+  std::string parameter;
+  std::string title;               // of the case, without the parameter
+  std::vector<SweepPoint> points;  // that the plan says fit, in ascending order of the values
+  std::vector<SweepPoint> unfit;   // that it says do not
+  // Indices into points; absent if there is none.
+  std::optional<std::size_t> best;     // the highest throughput
+  std::optional<std::size_t> knee;     // the smallest value within knee_share of the best
+  std::optional<std::size_t> largest;  // that ran
+  // The smallest value that does not fit; null if the sweep ended without one.
+  const SweepPoint* beyond() const { return unfit.empty() ? nullptr : &unfit.front(); }
+};
+inline constexpr double knee_share = 0.03;
+
+std::vector<Sweep> find_sweeps(const RunSet& runs);
+// Section "sweeps"; empty if no run has a sweep.
+std::vector<Section> sweep_sections(const std::vector<Sweep>& sweeps);
+// The JSON of all sweeps.
+Json sweeps_json(const std::vector<Sweep>& sweeps);
+
+}  // namespace assay::report
