@@ -6,10 +6,16 @@
 
 namespace assay::history {
 
+namespace {
+
+double size_of(const Suspect& suspect) { return suspect.change.same_night ? std::abs(suspect.change.shift) : 0; }
+
+}  // namespace
+
 const Suspect* to_confirm(const std::vector<Suspect>& suspects) {
   const Suspect* best = nullptr;
   for (const Suspect& one : suspects)
-    if (!one.dismissed && (!best || (one.change.same_night && !best->change.same_night))) best = &one;
+    if (!one.dismissed && (!best || (one.change.same_night && size_of(one) > size_of(*best)))) best = &one;
   return best;
 }
 

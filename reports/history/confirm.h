@@ -9,7 +9,7 @@
 
 namespace assay::history {
 
-// Of those not dismissed, the first that is larger than any excursion, else the first; null if there is none.
+// Of those not dismissed, the largest step beyond any excursion of its series, else the first; null if there is none.
 const Suspect* to_confirm(const std::vector<Suspect>& suspects);
 
 // The error that a night's next confirmation may have, after `earlier` ones of the same night: half of what these have

@@ -8,8 +8,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <initializer_list>
 #include <optional>
+#include <span>
 
 namespace assay::history {
 
@@ -122,6 +125,68 @@ std::string per(std::size_t sum, std::size_t count) {
   return count == 0 ? "–" : fmt::format("{:.0f}", static_cast<double>(sum) / static_cast<double>(count));
 }
 
+constexpr std::size_t lengths[] = {1, 3, 5}, sizes[] = {10, 1000, 10000};  // nights of a branch; series of a check
+constexpr double steps[] = {0.05, 0.1, 0.2};
+
+// Branches of some nights of all series.
+struct Branches {
+  std::vector<std::vector<BranchChange>> clean;      // by branch
+  std::vector<std::optional<Comparison>> slower[3];  // by step: the first branch of the first 1,000 series
+};
+
+std::array<Branches, 3> branches_of(Kind kind, std::size_t count, std::size_t blocks) {
+  const std::size_t longest = lengths[2], all = nights + blocks * longest;
+  std::array<Branches, 3> made;
+  for (Branches& one : made) {
+    one.clean.assign(blocks, std::vector<BranchChange>(count));
+    for (auto& step : one.slower) step.resize(std::min<std::size_t>(count, 1000));
+  }
+  parallel(count, [&](std::size_t i) {
+    Track track = track_of(noise_of(kind, all, 6000000 + i));
+    const std::vector<double> later(track.values.begin() + nights, track.values.end());
+    track.nights.resize(nights);
+    track.values.resize(nights);
+    const SeriesState state = walked(track, {}).state;
+    for (std::size_t k = 0; k < 3; ++k)
+      for (std::size_t b = 0; b < blocks; ++b) {
+        const std::span<const double> values = std::span(later).subspan(b * longest, lengths[k]);
+        if (const auto one = compare(track, state, values, {}, 300)) made[k].clean[b][i].found = *one;
+        for (std::size_t s = 0; b == 0 && i < made[k].slower[s].size() && s < 3; ++s) {
+          std::vector<double> slower(values.begin(), values.end());
+          for (double& x : slower) x -= std::log1p(steps[s]);
+          made[k].slower[s][i] = compare(track, state, slower, {}, 300);
+        }
+      }
+  });
+  return made;
+}
+
+std::size_t count_of(const std::vector<BranchChange>& changes, std::initializer_list<BranchVerdict> verdicts) {
+  return static_cast<std::size_t>(std::count_if(changes.begin(), changes.end(), [&](const BranchChange& one) {
+    return std::find(verdicts.begin(), verdicts.end(), one.verdict) != verdicts.end();
+  }));
+}
+
+// "0.97, 0.62, 0.31; 0.99": the shares of checks of 10, 1,000 and 10,000 series that fail if this is the only change,
+// and in which it is at least a suspect.
+std::string found_text(const std::vector<std::optional<Comparison>>& slower) {
+  std::string text;
+  std::size_t suspects = 0;
+  for (const std::size_t size : sizes) {
+    std::size_t failed = 0;
+    suspects = 0;
+    for (const auto& one : slower) {
+      if (!one) continue;
+      std::vector<BranchChange> alone = {{0, *one, 0}};
+      judge_branch(alone, {.false_alarms = Options().false_alarms / static_cast<double>(size)});
+      failed += count_of(alone, {BranchVerdict::slower});
+      suspects += count_of(alone, {BranchVerdict::slower, BranchVerdict::suspect});
+    }
+    text += fmt::format("{}{:.2f}", text.empty() ? "" : ", ", share_of(failed, slower.size()));
+  }
+  return text + fmt::format("; {:.2f}", share_of(suspects, slower.size()));
+}
+
 }  // namespace
 
 void confirmations(std::size_t count, std::size_t panels, const std::vector<Kind>& kinds) {
@@ -183,88 +248,50 @@ void confirmations(std::size_t count, std::size_t panels, const std::vector<Kind
 }
 
 void branches(std::size_t count, std::size_t blocks, const std::vector<Kind>& kinds) {
-  constexpr std::size_t longest = 5, lengths[] = {1, 3, 5}, sizes[] = {10, 1000, 10000};
-  constexpr double steps[] = {0.05, 0.1, 0.2};
   fmt::print(
-      "## A branch\n\n`history check --pr` of a branch that ran on 1, 3 or 5 nights after night {}; several runs of a "
-      "night count as one. {} series, {} times each. Without a change, a check fails in at most 1 % of cases, however "
-      "many series it compares. A step in one series: failed / suspect or failed, of 10, 1,000 and 10,000 series.\n\n",
+      "## A branch\n\n`history check --pr` of branches that ran on 1, 3 or 5 nights after night {}, without a change: "
+      "{} "
+      "series, {} branches each. At most 1 % of checks may fail, however many series they compare. And with a change "
+      "in "
+      "one series, in 1,000 cases: the shares of checks of 10, 1,000 and 10,000 series that fail, and in which it is "
+      "at "
+      "least a suspect. Several runs of one night count as one.\n\n",
       nights, count, blocks);
   std::vector<std::string> heads = {"nights", "false alarms per series", "suspects per series"};
   for (const std::size_t size : sizes) heads.push_back(fmt::format("checks of {} that fail", size));
-  for (const double step : steps) heads.push_back(fmt::format("{:.0f} %", 100 * step));
+  for (const double step : steps) heads.push_back(fmt::format("{:.0f} % slower", 100 * step));
   fmt::print("{}{}", row("noise", heads), rule(heads.size()));
-  const Options options;
-  for (const Kind kind : kinds)
-    for (const std::size_t length : lengths) {
-      std::vector<std::vector<BranchChange>> found(blocks, std::vector<BranchChange>(count));
-      struct Power {
-        std::size_t failed[3][3] = {}, suspect[3][3] = {};
-      };
-      std::vector<Power> power(count);
-      parallel(count, [&](std::size_t i) {
-        Track track = track_of(
-            noise_of(kind, nights + blocks * longest, 6000000 + i, noise_of(Kind::iid, nights + blocks * longest, ~i)));
-        const std::vector<double> later(track.values.begin() + nights, track.values.end());
-        track.nights.resize(nights);
-        track.values.resize(nights);
-        const SeriesState state = walked(track, options).state;
-        for (std::size_t b = 0; b < blocks; ++b) {
-          std::vector<double> values(later.begin() + static_cast<std::ptrdiff_t>(b * longest),
-                                     later.begin() + static_cast<std::ptrdiff_t>(b * longest + length));
-          const auto one = compare(track, state, values, options, 300);
-          if (one) found[b][i].found = *one;
-          if (b > 0) continue;
-          for (std::size_t s = 0; s < 3; ++s) {
-            std::vector<double> slower = values;
-            for (double& x : slower) x -= std::log1p(steps[s]);
-            const auto stepped = compare(track, state, slower, options, 300);
-            for (std::size_t k = 0; k < 3 && stepped; ++k) {
-              std::vector<BranchChange> alone = {{i, *stepped, length}};
-              judge_branch(alone, {.false_alarms = options.false_alarms / static_cast<double>(sizes[k])});
-              power[i].failed[s][k] += alone[0].verdict == BranchVerdict::slower;
-              power[i].suspect[s][k] += alone[0].verdict != BranchVerdict::same;
-            }
-          }
-        }
-      });
+  for (const Kind kind : kinds) {
+    const std::array<Branches, 3> made = branches_of(kind, count, blocks);
+    for (std::size_t k = 0; k < 3; ++k) {
       std::size_t alarms = 0, suspects = 0;
-      std::vector<std::string> cells = {fmt::format("{}", length), "", ""};
+      std::vector<std::string> cells = {fmt::format("{}", lengths[k]), "", ""};
       for (const std::size_t size : sizes) {
         std::size_t checks = 0, failed = 0;
-        for (std::size_t b = 0; b < blocks; ++b)
-          for (std::size_t first = 0; first + size <= count; first += size, ++checks) {
-            const auto begin = found[b].begin() + static_cast<std::ptrdiff_t>(first);
-            std::vector<BranchChange> check(begin, begin + static_cast<std::ptrdiff_t>(size));
-            judge_branch(check, options);
-            const auto wrong = std::count_if(check.begin(), check.end(), [](const BranchChange& one) {
-              return one.verdict == BranchVerdict::slower || one.verdict == BranchVerdict::faster;
-            });
+        for (const std::vector<BranchChange>& all : made[k].clean)
+          for (auto first = all.begin(); all.end() - first >= static_cast<std::ptrdiff_t>(size); ++checks) {
+            const auto last = first + static_cast<std::ptrdiff_t>(size);
+            std::vector<BranchChange> check(first, last);
+            first = last;
+            judge_branch(check, {});
+            const std::size_t wrong = count_of(check, {BranchVerdict::slower, BranchVerdict::faster});
             failed += wrong > 0;
             if (size != sizes[0]) continue;
-            alarms += static_cast<std::size_t>(wrong);
-            for (const BranchChange& one : check) suspects += one.verdict == BranchVerdict::suspect;
+            alarms += wrong;
+            suspects += count_of(check, {BranchVerdict::suspect});
           }
         cells.push_back(checks == 0 ? "–" : fmt::format("{} of {}", failed, checks));
         if (kind != Kind::modes)
-          bound(failed <= most_of(checks, options.false_alarms),
-                fmt::format("{} of {} checks of {} series fail, {} nights, {}", failed, checks, size, length,
+          bound(failed <= most_of(checks, Options().false_alarms),
+                fmt::format("{} of {} checks of {} series fail, {} nights, {}", failed, checks, size, lengths[k],
                             name_of(kind)));
       }
       cells[1] = rate(share_of(alarms, count * blocks));
       cells[2] = rate(share_of(suspects, count * blocks));
-      for (std::size_t s = 0; s < 3; ++s) {
-        std::string text;
-        for (std::size_t k = 0; k < 3; ++k) {
-          std::size_t failed = 0, suspect = 0;
-          for (const Power& one : power) failed += one.failed[s][k], suspect += one.suspect[s][k];
-          text += fmt::format("{}{:.2f}", k == 0 ? "" : ", ", share_of(failed, count));
-          if (k == 2) text += fmt::format("; suspect {:.2f}", share_of(suspect, count));
-        }
-        cells.push_back(text);
-      }
+      for (const auto& slower : made[k].slower) cells.push_back(found_text(slower));
       fmt::print("{}", row(std::string(name_of(kind)), cells));
     }
+  }
   fmt::print("\n");
 }
 

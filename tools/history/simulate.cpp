@@ -195,7 +195,7 @@ int run(bool is_short) {
     groups(200, 0.01);
     const std::vector<Kind> all = {Kind::iid, Kind::ar, Kind::t3, Kind::outl, Kind::mixed, Kind::modes};
     confirmations(300, 4, all);
-    branches(20000, 10, all);
+    branches(10000, 10, all);
   }
   return broken_bounds() > 0 ? 1 : 0;
 }

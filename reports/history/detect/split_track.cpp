@@ -59,6 +59,11 @@ const std::vector<double>& SplitTrack::older_than(std::size_t regime) {
   return older_;
 }
 
+bool SplitTrack::is_left_out(const SeriesState::Excursion& excursion) const {
+  return std::any_of(state_.left_out.begin(), state_.left_out.end(),
+                     [&](const SeriesState::Excursion& one) { return one.first == excursion.first; });
+}
+
 double SplitTrack::largest_excursion(const Reference& reference) const {
   double largest = reference.largest();
   for (const SeriesState::Excursion& e : state_.left_out) {
@@ -77,7 +82,7 @@ Trial SplitTrack::trial(double p, double shift, std::size_t regime, std::span<co
               .spread = state_.spread,
               .unsteady = is_unsteady(state_, now)};
   for (const SeriesState::Excursion& excursion : state_.excursions)
-    trial.outlasts = trial.outlasts && length > excursion.last - excursion.first + 1;
+    trial.outlasts = trial.outlasts && (is_left_out(excursion) || length > excursion.last - excursion.first + 1);
   const std::size_t longest = longest_run(earlier, older_than(regime), shift);
   trial.usual = nights_beyond(recent, earlier, shift) <= std::max(least, run_times * longest);
   return trial;

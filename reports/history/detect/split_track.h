@@ -24,7 +24,7 @@ struct Trial {
   double shift = 0;
   double sigma = 0;       // noise between nights
   double spread = 0;      // standard error of a step 14 nights old
-  bool outlasts = true;   // every excursion seen
+  bool outlasts = true;   // every excursion seen that is not left out
   bool usual = false;     // too few nights beyond half of it: at most three, or twice as many as came and went before
   bool unsteady = false;  // two recoveries in 90 nights
 };
@@ -81,6 +81,8 @@ class SplitTrack {
   Gate gate_;
 
  private:
+  bool is_left_out(const SeriesState::Excursion& excursion) const;
+
   const Track& all_;
   const Track* track_;
   Track shortened_;

@@ -202,6 +202,15 @@ TEST(HistoryDetector, AfterAnExcursionAStepIsFoundAsSoonAsWithoutOne) {
   }
 }
 
+TEST(HistoryDetector, AFlakySeriesNeedNotOutlastWhatIsLeftOut) {
+  const SeriesState state = state_of(Made(300, 1, 0.04).times(0.6, 150, 180).times(0.6, 220));
+  EXPECT_TRUE(state.flaky);
+  ASSERT_FALSE(state.changes.empty());
+  ASSERT_TRUE(state.changes.back().opened);
+  EXPECT_EQ(state.changes.back().stage, Stage::open);
+  EXPECT_LE(*state.changes.back().opened, night(234));
+}
+
 TEST(HistoryDetector, TwoRecoveriesAreFlaky) {
   EXPECT_FALSE(state_of(Made(230).times(0.95, 150, 158)).flaky);
   EXPECT_TRUE(state_of(Made(230).times(0.95, 150, 158).times(0.95, 190, 198)).flaky);

@@ -237,15 +237,20 @@ TEST(Outcome, NeedsFourFifthsOfLastWeeksSeriesAndFifteenNights) {
   EXPECT_EQ(code(0, 0), ExitCode::no_data);
 }
 
-TEST(Confirm, TakesTheFirstThatIsLargerThanEver) {
+TEST(Confirm, TakesTheLargestStepBeyondAnyExcursion) {
   EXPECT_EQ(to_confirm({}), nullptr);
   std::vector<Suspect> suspects(4);
   for (std::size_t i = 0; i < suspects.size(); ++i) suspects[i].series = i;
   EXPECT_EQ(to_confirm(suspects)->series, 0u);
   suspects[1].change.same_night = suspects[2].change.same_night = true;
-  suspects[1].dismissed = true;
+  suspects[0].change.shift = -0.5;
+  suspects[1].change.shift = suspects[2].change.shift = -0.1;
+  suspects[3].change.same_night = true;
+  suspects[3].change.shift = 0.2;
+  EXPECT_EQ(to_confirm(suspects)->series, 3u);
+  suspects[1].dismissed = suspects[3].dismissed = true;
   EXPECT_EQ(to_confirm(suspects)->series, 2u);
-  suspects[0].dismissed = suspects[2].dismissed = suspects[3].dismissed = true;
+  suspects[0].dismissed = suspects[2].dismissed = true;
   EXPECT_EQ(to_confirm(suspects), nullptr);
 }
 
