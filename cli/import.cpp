@@ -40,9 +40,10 @@ std::vector<Figures> read_all(const ImportOptions& options, const report::Import
   return all;
 }
 
-void write_imported(const fs::path& dir, const report::ImportedRun& run) {
-  write_run(dir, run.run, run.records);
-  fmt::print("{}: {} cases of {}\n", dir.string(), run.records.size(), run.run["started"].get<std::string>());
+void write_imported(const fs::path& dir, report::ImportedRun run) {
+  const std::size_t cases = run.records.size();
+  write_run(dir, run.run, std::move(run.records));
+  fmt::print("{}: {} cases of {}\n", dir.string(), cases, run.run["started"].get<std::string>());
 }
 
 ExitCode run_import(const ImportOptions& options) {
@@ -57,14 +58,14 @@ ExitCode run_import(const ImportOptions& options) {
   for (std::size_t i = 0; i < files.size(); ++i)
     for (report::ImportedRun& run :
          report::runs_of_figures(std::exchange(files[i], {}), format.name, options.files[i])) {
-      if (last) write_imported(numbered(), *last);
+      if (last) write_imported(numbered(), std::move(*last));
       last = std::move(run);
     }
   if (!last) {
     fmt::print(stderr, "assay: import: no figure in {}\n", fmt::join(options.files, ", "));
     return ExitCode::no_data;
   }
-  write_imported(number == 0 ? out : numbered(), *last);
+  write_imported(number == 0 ? out : numbered(), std::move(*last));
   sync_file_system(out);
   return ExitCode::ok;
 }

@@ -108,6 +108,7 @@ std::pair<fs::path, bool> new_run_folder(const fs::path& dir) {
     throw UsageError(fmt::format("{} is not a directory: give --out one that is absent or empty", dir.string()));
   fs::create_directories(path, error);
   if (error) throw UsageError(fmt::format("{} cannot be made: {}", dir.string(), error.message()));
+  if (!existed) return {path, existed};
   // Check before making the lock, so that a foreign folder is left unchanged.
   if (fs::exists(path / "run.json", error))
     throw UsageError(fmt::format("{} holds a run already: continue it with --resume {}, or give another --out",
@@ -138,10 +139,10 @@ void write_new(const fs::path& path, std::string_view text) {
 
 }  // namespace
 
-void write_run(const fs::path& dir, const Json& run, const std::vector<Record>& records) {
+void write_run(const fs::path& dir, const Json& run, std::vector<Record> records) {
   const fs::path path = new_run_folder(dir).first;
   std::string lines;
-  for (const Record& record : records) lines += line_of(path, record);
+  for (Record& record : records) lines += line_of(path, std::move(record));
   write_new(path / "records.jsonl", lines);
   write_new(path / "run.json", text_of_run(run));
 }

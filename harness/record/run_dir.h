@@ -53,7 +53,7 @@ class RunWriter {
 
 // A finished run at once: a new directory (or an empty one), run.json last. Durable after sync_file_system(), so that
 // thousands take seconds. Throws UsageError as RunWriter does, RunDirError if it cannot be written.
-void write_run(const std::filesystem::path& dir, const Json& run, const std::vector<Record>& records);
+void write_run(const std::filesystem::path& dir, const Json& run, std::vector<Record> records);
 
 // A file below series/.
 struct SeriesFile {
@@ -80,6 +80,8 @@ struct RunData {
 
   // The last attempt of each identity, in order of first appearance.
   std::vector<Record> final_records() const;
+  // The same without copies.
+  std::vector<const Record*> last_attempts() const;
 };
 
 // Throws UsageError if the directory holds no run, or its schema is not known.

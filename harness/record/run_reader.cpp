@@ -26,16 +26,22 @@ constexpr std::uintmax_t max_run_bytes = 256u << 20;
 
 }  // namespace
 
-std::vector<Record> RunData::final_records() const {
-  std::vector<Record> last;
+std::vector<const Record*> RunData::last_attempts() const {
+  std::vector<const Record*> last;
   std::map<Identity, std::size_t> places;
   for (const Record& record : records) {
     const auto [place, fresh] = places.try_emplace(record.identity(), last.size());
     if (fresh)
-      last.push_back(record);
+      last.push_back(&record);
     else
-      last[place->second] = record;
+      last[place->second] = &record;
   }
+  return last;
+}
+
+std::vector<Record> RunData::final_records() const {
+  std::vector<Record> last;
+  for (const Record* record : last_attempts()) last.push_back(*record);
   return last;
 }
 

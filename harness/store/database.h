@@ -54,7 +54,7 @@ class Statement {
  public:
   Statement(Database& database, const char* sql);
 
-  // Begins it anew with these parameters.
+  // Starts it again with these parameters.
   template <typename... Values>
   Statement& with(const Values&... values) {
     sqlite3_reset(handle_.get());

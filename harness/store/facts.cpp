@@ -36,13 +36,6 @@ bool fleeting(std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end() || name.starts_with("findings");
 }
 
-std::string scalar_text(const Json& value) { return value.is_string() ? value.get<std::string>() : dump_line(value); }
-
-std::string at(const Facts& facts, const std::string& name) {
-  const auto found = facts.find(name);
-  return found == facts.end() ? std::string() : found->second;
-}
-
 // Leaves by dotted name. Elements of an array of objects (GPUs, caches) give one fact per member: the text that all
 // share, else all of them in order.
 void flatten(const Json& value, const std::string& name, Facts& facts) {
@@ -75,20 +68,11 @@ void flatten(const Json& value, const std::string& name, Facts& facts) {
   }
 }
 
-const Json& member(const Json& object, const char* name) {
-  static const Json none;
-  if (!object.is_object()) return none;
-  const auto found = object.find(name);
-  return found == object.end() ? none : *found;
-}
-
 // Of the run that holds these cases in whatever order.
 std::string plan_hash(const Json& cases) {
   std::uint64_t sum = 0;
-  for (const Json& one : cases) {
-    const Json& key = member(one, "key");
-    if (key.is_string()) sum += hash64(key.get_ref<const std::string&>());
-  }
+  for (const Json& one : cases)
+    if (const Json& key = member(one, "/key"); key.is_string()) sum += hash64(key.get_ref<const std::string&>());
   return fmt::format("{:016x}", sum);
 }
 
@@ -114,9 +98,14 @@ std::string disturbers(const RunData& run) {
   return known == 0 ? "" : names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-bool is_imported(const RunData& run) { return member(run.run, "source").is_object(); }
+bool is_imported(const RunData& run) { return member(run.run, "/source").is_object(); }
 
 }  // namespace
+
+std::string fact_of(const Facts& facts, const std::string& name) {
+  const auto found = facts.find(name);
+  return found == facts.end() ? std::string() : found->second;
+}
 
 Facts environment_facts(const Json& environment) {
   Facts facts;
@@ -129,20 +118,18 @@ Facts environment_facts(const Json& environment) {
 }
 
 Facts facts_of(const RunData& run, const AddOptions& options) {
-  Facts facts = options.environment ? *options.environment : environment_facts(member(run.run, "environment"));
-  if (const Json& version = member(run.run, "version"); version.is_string())
-    facts.try_emplace("assay.version", version.get<std::string>());
+  Facts facts = options.environment ? *options.environment : environment_facts(member(run.run, "/environment"));
+  if (std::string version = text_member(run.run, "/version"); !version.empty())
+    facts.try_emplace("assay.version", std::move(version));
   // What was imported as a fact has its own name.
-  if (const Json& labels = member(run.run, "labels"); is_imported(run) && labels.is_object())
+  if (const Json& labels = member(run.run, "/labels"); is_imported(run) && labels.is_object())
     for (const auto& [name, value] : labels.items()) facts[name] = scalar_text(value);
   else
     flatten(labels, "label", facts);
   if (std::string names = disturbers(run); !names.empty()) facts["outside_cpu"] = std::move(names);
-  if (const Json& name = member(member(run.run, "plan"), "name"); name.is_string())
-    facts["plan.name"] = name.get<std::string>();
-  if (const Json& cases = member(member(run.run, "plan"), "cases"); cases.is_array())
-    facts["plan.cases"] = plan_hash(cases);
-  if (const Json& dirty = member(member(run.run, "git"), "dirty"); dirty.is_boolean())
+  if (std::string name = text_member(run.run, "/plan/name"); !name.empty()) facts["plan.name"] = std::move(name);
+  if (const Json& cases = member(run.run, "/plan/cases"); cases.is_array()) facts["plan.cases"] = plan_hash(cases);
+  if (const Json& dirty = member(run.run, "/git/dirty"); dirty.is_boolean())
     facts["git.dirty"] = dirty.get<bool>() ? "true" : "false";
   return facts;
 }
@@ -151,7 +138,7 @@ std::string machine_name(const RunData& run, const Facts& facts, bool by_class) 
   std::vector<std::string> parts;
   if (!by_class) {
     std::set<std::string> hosts;
-    std::string words = at(facts, "hostnames");
+    std::string words = fact_of(facts, "hostnames");
     for (std::size_t start = 0; start < words.size();) {
       const std::size_t end = std::min(words.find(' ', start), words.size());
       if (end > start) hosts.insert(words.substr(start, end - start));
@@ -170,16 +157,16 @@ std::string machine_name(const RunData& run, const Facts& facts, bool by_class) 
                                   hash64(fmt::format("{}", fmt::join(hosts, "\n"))) & 0xFFFFFFFF));
   }
   if (is_imported(run) && !by_class && !parts.front().empty()) return parts.front();  // the importer has named it
-  parts.push_back(at(facts, "cpu.name"));
-  if (const std::string gpus = at(facts, "gpu.count"); !gpus.empty() && gpus != "0")
-    parts.push_back(fmt::format("{} x {}", gpus, facts.contains("gpu.name") ? at(facts, "gpu.name") : "GPU"));
-  if (by_class) parts.push_back(at(facts, "cloud.instance_type"));
+  parts.push_back(fact_of(facts, "cpu.name"));
+  if (const std::string gpus = fact_of(facts, "gpu.count"); !gpus.empty() && gpus != "0")
+    parts.push_back(fmt::format("{} x {}", gpus, facts.contains("gpu.name") ? fact_of(facts, "gpu.name") : "GPU"));
+  if (by_class) parts.push_back(fact_of(facts, "cloud.instance_type"));
   std::erase(parts, "");
   return parts.empty() ? "unknown machine" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string hardware_of(const Facts& facts) {
-  const std::string uuids = at(facts, "gpu.uuid");
+  const std::string uuids = fact_of(facts, "gpu.uuid");
   return uuids.empty() ? std::string() : fmt::format("{:016x}", hash64(uuids));
 }
 

@@ -21,12 +21,6 @@ namespace assay::store {
 
 namespace {
 
-std::string text_at(const Json& run, const char* pointer) {
-  const Json::json_pointer at(pointer);
-  if (!run.is_object() || !run.contains(at) || !run.at(at).is_string()) return "";
-  return run.at(at).get<std::string>();
-}
-
 // "imported/BM_Sort/1024" is of the family BM_Sort: names of benchmarks begin with what they share.
 std::string family_of(const Record& record) {
   const std::string prefix = record.family + "/";
@@ -36,13 +30,13 @@ std::string family_of(const Record& record) {
 
 // A label overrides what was detected: the user knows better.
 std::string labelled(const Json& run, const std::string& label, const char* pointer) {
-  const std::string given = text_at(run, ("/labels/" + label).c_str());
-  return given.empty() ? text_at(run, pointer) : given;
+  const std::string given = text_member(run, "/labels/" + label);
+  return given.empty() ? text_member(run, pointer) : given;
 }
 
 // Runs of schema 1 have no id.
 std::string name_of_run(const RunData& run) {
-  std::string name = text_at(run.run, "/id");
+  std::string name = text_member(run.run, "/id");
   if (name.empty()) name = fmt::format("content-{:016x}", run.content.value_or(hash64(run.run.dump())));
   return name;
 }
@@ -50,19 +44,6 @@ std::string name_of_run(const RunData& run) {
 bool ran_on_each_host(const Json& run) {
   const auto flag = run.find("each_host");
   return flag != run.end() && flag->is_boolean() && flag->get<bool>();
-}
-
-std::vector<const Record*> last_attempts(const RunData& run) {
-  std::vector<const Record*> last;
-  std::unordered_map<std::string, std::size_t> places;
-  for (const Record& record : run.records) {
-    const auto [place, fresh] = places.try_emplace(record.identity().text(), last.size());
-    if (fresh)
-      last.push_back(&record);
-    else
-      last[place->second] = &record;
-  }
-  return last;
 }
 
 std::string why_broken(const Record& record) {
@@ -127,7 +108,8 @@ class Collector {
                       .family = family_of(record)};
     const auto [place, fresh] = places_.try_emplace(text_of(identity), run_.figures.size());
     if (fresh) {
-      run_.figures.push_back({std::move(identity), title, 0, 0, record.choices, false});
+      std::string choices = record.choices.empty() ? "{}" : text_of(record.choices);
+      run_.figures.push_back({std::move(identity), place->first, title, 0, 0, std::move(choices), false});
       counts_.push_back(0);
       squares_.push_back(0);
     }
@@ -157,13 +139,13 @@ std::string text_of(const Identity& identity) {
   std::string text;
   for (const std::string* part : {&identity.machine, &identity.key, &identity.device, &identity.conditions,
                                   &identity.metric, &identity.unit, &identity.protocol, &identity.family})
-    text += fmt::format("{}:{}", part->size(), *part);
+    text.append(std::to_string(part->size())).append(1, ':').append(*part);
   return text + fmt::format("{},{},{}", identity.ranks, identity.nodes, identity.better == Better::higher ? "+" : "-");
 }
 
 RunFigures figures_of(const RunData& run, const AddOptions& options) {
   RunFigures made;
-  made.started = options.at ? *options.at : text_at(run.run, "/started");
+  made.started = options.at ? *options.at : text_member(run.run, "/started");
   if (!night_of(made.started))
     throw UsageError(fmt::format("{}: it does not say when it was started (\"2026-01-31T12:00:00Z\"): give --at TIME",
                                  run.dir.string()));
@@ -173,12 +155,12 @@ RunFigures figures_of(const RunData& run, const AddOptions& options) {
   made.machine = machine_name(run, made.facts, options.machine_by_class);
   if (!options.machine_by_class) made.hardware = hardware_of(made.facts);  // in a pool it is another each time
   made.commit = labelled(run.run, "commit", "/git/commit");
-  made.branch = options.branch.empty() ? text_at(run.run, "/labels/branch") : options.branch;
+  made.branch = options.branch.empty() ? text_member(run.run, "/labels/branch") : options.branch;
   made.records = static_cast<std::int64_t>(run.records.size());
-  made.finished = !text_at(run.run, "/finished").empty();
+  made.finished = !text_member(run.run, "/finished").empty();
   Collector collector(made);
   std::set<std::string> held;
-  for (const Record* record : last_attempts(run)) {
+  for (const Record* record : run.last_attempts()) {
     if (record->injected()) {
       ++made.left_out;
       continue;
@@ -201,11 +183,11 @@ std::int64_t digest_of(const RunFigures& run) {
     hash = hash64(*part, hash);
   hash = hash64(text_of(run.facts), hash);
   for (const Figure& figure : run.figures) {
-    hash = hash64(text_of(figure.identity), hash);
+    hash = hash64(figure.name, hash);
     hash = hash64(fmt::format("{} {} {}", std::bit_cast<std::uint64_t>(figure.log),
                               std::bit_cast<std::uint32_t>(figure.within), figure.disturbed),
                   hash);
-    hash = hash64(text_of(figure.choices), hash);
+    hash = hash64(figure.choices, hash);
   }
   for (const std::string& key : run.held) hash = hash64(key, hash);
   for (const auto& [key, why] : run.broken) hash = hash64(why, hash64(key, hash));

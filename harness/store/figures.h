@@ -12,10 +12,11 @@ namespace assay::store {
 
 struct Figure {
   Identity identity;
+  std::string name;  // text_of(identity)
   std::string title;
   double log = 0;
   float within = 0;
-  Facts choices;
+  std::string choices;  // text_of(Facts)
   bool disturbed = false;
 };
 
@@ -42,8 +43,5 @@ std::string text_of(const Identity& identity);
 
 // Of all that a store says of the run, whatever its numbers there.
 std::int64_t digest_of(const RunFigures& run);
-
-// The night of a moment "2026-01-31T12:00:00Z"; absent for any other text.
-std::optional<Night> night_of(const std::string& moment);
 
 }  // namespace assay::store

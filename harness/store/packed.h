@@ -17,8 +17,6 @@ struct PackedPoint {
   std::int64_t choices = 0;
   bool disturbed = false;
   bool weekly = false;  // the median of a week
-
-  bool operator==(const PackedPoint&) const = default;
 };
 
 struct BrokenCase {

@@ -20,13 +20,6 @@ namespace {
   throw StoreError(damaged_text(database.path(), why));
 }
 
-template <typename Map>
-const auto& at(const Database& database, const Map& map, std::int64_t id, const char* what) {
-  const auto found = map.find(id);
-  if (found == map.end()) damaged(database, fmt::format("{} {} is missing", what, id));
-  return found->second;
-}
-
 bool is_main(const std::string& branch) { return branch.empty() || branch == "main" || branch == "master"; }
 
 std::string name_of(const SeriesRow& row) { return fmt::format("{} {}", row.title, row.identity.metric); }
@@ -167,8 +160,7 @@ Contents Store::read_those(const std::function<bool(const std::string& branch)>&
     run.commit = row.commit;
     run.branch = row.branch;
     for (const BrokenCase& one : row.broken) {
-      run.broken.push_back(
-          fmt::format("{}: {}", at(database, tables.benchmarks, one.benchmark, "benchmark"), one.text));
+      run.broken.emplace_back(at(database, tables.benchmarks, one.benchmark, "benchmark"), one.text);
       ever_broken.insert(one.benchmark);
     }
     held.push_back(row.held);

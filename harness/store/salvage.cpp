@@ -124,7 +124,7 @@ class Salvage {
     std::int64_t last = 0;
     try {
       last = damaged_.integer(fmt::format("SELECT max(id) FROM {}", table).c_str());
-    } catch (const StoreError&) {  // then until nothing comes any more
+    } catch (const StoreError&) {  // then until many are missing
     }
     std::optional<Statement> find;
     try {

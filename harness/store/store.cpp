@@ -72,11 +72,8 @@ void Store::decide(const Decision& decision) {
   Statement insert(state_->database,
                    "INSERT OR IGNORE INTO decision(name, kind, target, reason, person, at, until) "
                    "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)");
-  const auto kind = static_cast<std::int64_t>(decision.kind);
-  if (decision.until)
-    insert.run(decision.uuid, kind, decision.target, decision.reason, decision.by, decision.at, *decision.until);
-  else
-    insert.run(decision.uuid, kind, decision.target, decision.reason, decision.by, decision.at, nullptr);
+  insert.run(decision.uuid, static_cast<std::int64_t>(decision.kind), decision.target, decision.reason, decision.by,
+             decision.at, decision.until);
 }
 
 void Store::save_events(std::span<const StoredEvent> events) {

@@ -20,6 +20,8 @@
 namespace assay::store {
 
 using Night = std::int32_t;  // days since 1970-01-01, UTC
+// Of a moment "2026-01-31T12:00:00Z"; absent for any other text.
+std::optional<Night> night_of(const std::string& moment);
 
 // The file is damaged, or the disk is full or gone: exit code 4.
 class StoreError : public Error {
@@ -64,6 +66,8 @@ struct Series {
 };
 
 using Facts = std::map<std::string, std::string>;  // "gpu.driver" -> "580.65.06"
+// Empty if it is not there.
+std::string fact_of(const Facts& facts, const std::string& name);
 
 // Of the environment in run.json or of `assay env --json`, without what changes from minute to minute (load, free
 // memory, error counts). GPUs and other lists give one fact per member: the text that all share, else all of them.
@@ -79,8 +83,8 @@ struct Run {
   std::int32_t facts = 0;  // index of Contents::facts: environment, labels, versions
   std::string commit;      // empty: unknown
   std::string branch;
-  std::vector<std::string> broken;  // "KEY: failed: reason": cases that failed or broke
-  std::vector<std::string> held;    // keys of cases that were ok, of those that are in `broken` of any run
+  std::vector<std::pair<std::string, std::string>> broken;  // cases that failed or broke: key and "failed: reason"
+  std::vector<std::string> held;  // keys of cases that were ok, of those that are in `broken` of any run
 };
 
 enum class DecisionKind { acknowledge, mute, unmute, expect };
@@ -107,7 +111,7 @@ struct Contents {
   std::vector<Facts> facts;
   std::vector<Decision> decisions;  // by time
   std::vector<StoredEvent> events;
-  // Counts up with every change of runs that is not at the end: an analysis of an older count is to be done afresh.
+  // Counts up with every change of runs that is not at the end: an analysis of an older count is to be done again.
   std::int64_t revision = 0;
 };
 

@@ -1,7 +1,5 @@
 #include "harness/store/tables.h"
 
-#include <fmt/format.h>
-
 namespace assay::store {
 
 namespace {
@@ -13,18 +11,11 @@ std::unordered_map<std::int64_t, std::string> texts_of(Database& database, const
   return texts;
 }
 
-const std::string& text_at(const std::unordered_map<std::int64_t, std::string>& texts, std::int64_t id,
-                           const char* what, const Database& database) {
-  const auto found = texts.find(id);
-  if (found == texts.end()) throw StoreError(damaged_text(database.path(), fmt::format("{} {} is missing", what, id)));
-  return found->second;
-}
-
 }  // namespace
 
 SeriesRow series_row(const Statement& statement, const Tables& tables, const Database& database) {
-  return {{.machine = text_at(tables.machines, statement.integer(1), "machine", database),
-           .key = text_at(tables.benchmarks, statement.integer(2), "benchmark", database),
+  return {{.machine = at(database, tables.machines, statement.integer(1), "machine"),
+           .key = at(database, tables.benchmarks, statement.integer(2), "benchmark"),
            .device = statement.text(3),
            .ranks = static_cast<int>(statement.integer(4)),
            .nodes = static_cast<int>(statement.integer(5)),
@@ -87,7 +78,7 @@ std::optional<std::int64_t> Translation::series(std::int64_t id) {
   const auto [place, fresh] = series_.try_emplace(id, 0);
   if (fresh)
     if (const auto found = tables_.series.find(id); found != tables_.series.end())
-      place->second = writer_.series(found->second.identity, found->second.title);
+      place->second = writer_.series(found->second.identity, text_of(found->second.identity), found->second.title);
   if (place->second == 0) ++lost_;
   return place->second == 0 ? std::nullopt : std::optional(place->second);
 }

@@ -5,6 +5,8 @@
 #include "harness/store/store.h"
 #include "harness/store/writer.h"
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -23,6 +25,14 @@ struct Tables {
   std::unordered_map<std::int64_t, std::string> machines, benchmarks, facts;
   std::map<std::int64_t, SeriesRow> series;
 };
+
+// The value of an id. Throws StoreError "... is damaged (machine 7 is missing)" if it has none.
+template <typename Map>
+const auto& at(const Database& database, const Map& map, std::int64_t id, const char* what) {
+  const auto found = map.find(id);
+  if (found == map.end()) throw StoreError(damaged_text(database.path(), fmt::format("{} {} is missing", what, id)));
+  return found->second;
+}
 
 // Columns of a series, for SELECT, and the row of a statement that selects them. Throws StoreError if it refers to a
 // machine or a benchmark that is not there.

@@ -52,57 +52,26 @@ RunRow run_row(const Statement& statement) {
   return row;
 }
 
-std::int64_t Writer::id_of(std::unordered_map<std::string, std::int64_t>& known, const std::string& text,
-                           Statement& find, Statement& insert) {
-  const auto [place, fresh] = known.try_emplace(text, 0);
-  if (fresh) {
-    if (find.with(text).row()) {
-      place->second = find.integer(0);
-    } else {
-      insert.run(text);
-      place->second = sqlite3_last_insert_rowid(database_.handle());
-    }
-  }
-  return place->second;
+std::int64_t Writer::machine(const std::string& name) {
+  return id_of(machines_, name, find_machine_, add_machine_, std::tie(name));
 }
 
-std::int64_t Writer::machine(const std::string& name) { return id_of(machines_, name, find_machine_, add_machine_); }
 std::int64_t Writer::benchmark(const std::string& key) {
-  return id_of(benchmarks_, key, find_benchmark_, add_benchmark_);
+  return id_of(benchmarks_, key, find_benchmark_, add_benchmark_, std::tie(key));
 }
 
 std::int64_t Writer::facts(const std::string& text) {
-  const auto [place, fresh] = facts_.try_emplace(text, 0);
-  if (fresh) {
-    const std::int64_t hash = signed_hash(text);
-    if (find_facts_.with(hash, text).row()) {
-      place->second = find_facts_.integer(0);
-    } else {
-      add_facts_.run(hash, text);
-      place->second = sqlite3_last_insert_rowid(database_.handle());
-    }
-  }
-  return place->second;
+  return id_of(facts_, text, find_facts_, add_facts_, std::make_tuple(signed_hash(text), std::string_view(text)));
 }
 
-std::int64_t Writer::series(const Identity& identity, const std::string& title) {
-  const auto [place, fresh] = series_.try_emplace(text_of(identity), 0);
-  if (fresh) {
-    const std::int64_t machine_id = machine(identity.machine), benchmark_id = benchmark(identity.key);
-    const auto parameters = [&](Statement& statement, const auto&... more) -> Statement& {
-      return statement.with(machine_id, benchmark_id, identity.device, std::int64_t{identity.ranks},
-                            std::int64_t{identity.nodes}, identity.conditions, identity.metric, identity.unit,
-                            std::int64_t{identity.better == Better::higher}, identity.protocol, identity.family,
-                            more...);
-    };
-    if (parameters(find_series_).row()) {
-      place->second = find_series_.integer(0);
-    } else {
-      parameters(add_series_, title).run();
-      place->second = sqlite3_last_insert_rowid(database_.handle());
-    }
-  }
-  return place->second;
+std::int64_t Writer::series(const Identity& one, const std::string& name, const std::string& title) {
+  return id_of(
+      series_, name, find_series_, add_series_,
+      std::make_tuple(machine(one.machine), benchmark(one.key), std::string_view(one.device), std::int64_t{one.ranks},
+                      std::int64_t{one.nodes}, std::string_view(one.conditions), std::string_view(one.metric),
+                      std::string_view(one.unit), std::int64_t{one.better == Better::higher},
+                      std::string_view(one.protocol), std::string_view(one.family)),
+      title);
 }
 
 RunRow Writer::row_of(const RunFigures& run) {
@@ -120,8 +89,8 @@ RunRow Writer::row_of(const RunFigures& run) {
   for (const std::string& key : run.held) row.held.push_back(benchmark(key));
   for (const auto& [key, why] : run.broken) row.broken.push_back({benchmark(key), why});
   for (const Figure& figure : run.figures)
-    row.points.push_back({series(figure.identity, figure.title), figure.log, figure.within,
-                          facts(text_of(figure.choices)), figure.disturbed, false});
+    row.points.push_back({series(figure.identity, figure.name, figure.title), figure.log, figure.within,
+                          facts(figure.choices), figure.disturbed, false});
   return row;
 }
 

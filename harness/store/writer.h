@@ -46,7 +46,8 @@ class Writer {
   std::int64_t machine(const std::string& name);
   std::int64_t facts(const std::string& text);
   std::int64_t benchmark(const std::string& key);
-  std::int64_t series(const Identity& identity, const std::string& title);
+  // `name` is text_of(identity).
+  std::int64_t series(const Identity& identity, const std::string& name, const std::string& title);
 
   RunRow row_of(const RunFigures& run);
   // The run of this name without its points and cases; id 0: there is none.
@@ -55,8 +56,24 @@ class Writer {
   void put(const RunRow& row);
 
  private:
+  // The id of the row that `find` finds by these values, else of the one that `insert` makes of them and `more`.
+  template <typename... Values, typename... More>
   std::int64_t id_of(std::unordered_map<std::string, std::int64_t>& known, const std::string& text, Statement& find,
-                     Statement& insert);
+                     Statement& insert, const std::tuple<Values...>& values, const More&... more) {
+    const auto [place, fresh] = known.try_emplace(text, 0);
+    if (!fresh) return place->second;
+    std::apply(
+        [&](const auto&... value) {
+          if (find.with(value...).row()) {
+            place->second = find.integer(0);
+          } else {
+            insert.run(value..., more...);
+            place->second = sqlite3_last_insert_rowid(database_.handle());
+          }
+        },
+        values);
+    return place->second;
+  }
 
   Database& database_;
   Statement find_machine_{database_, "SELECT id FROM machine WHERE name = ?1"};

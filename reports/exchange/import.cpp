@@ -61,15 +61,18 @@ std::span<const ImportFormat> import_formats() {
 std::vector<ImportedRun> runs_of_figures(std::vector<ForeignFigure> figures, std::string_view format,
                                          const std::filesystem::path& file) {
   const std::string modified = modification_time(file);
-  using RunKey = std::tuple<std::string, std::string, std::string, std::map<std::string, std::string>>;
-  std::map<RunKey, std::vector<const ForeignFigure*>> groups;
+  const auto key_of = [](const ForeignFigure& figure) {
+    return std::tie(figure.time, figure.machine, figure.commit, figure.facts);
+  };
+  const auto before = [&](const ForeignFigure* a, const ForeignFigure* b) { return key_of(*a) < key_of(*b); };
+  std::map<const ForeignFigure*, std::vector<const ForeignFigure*>, decltype(before)> groups(before);  // by the first
   for (ForeignFigure& figure : figures) {
     if (figure.time.empty()) figure.time = modified;
-    groups[{figure.time, figure.machine, figure.commit, figure.facts}].push_back(&figure);
+    groups[&figure].push_back(&figure);
   }
   std::vector<ImportedRun> runs;
-  for (const auto& [key, members] : groups) {
-    const auto& [time, machine, commit, facts] = key;
+  for (const auto& [first, members] : groups) {
+    const auto& [time, machine, commit, facts] = key_of(*first);
     ImportedRun run;
     std::map<std::string, std::size_t> records;  // by case
     std::uint64_t hash = hash64(format);
