@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   using namespace assay;
   namespace fs = std::filesystem;
   const std::map<std::string, fuzz::Target> targets = {
+      {"analysis", fuzz::analysis},
       {"channel", fuzz::channel},
       {"checkpoint", fuzz::checkpoint},
       {"floors", fuzz::floors},

@@ -1,4 +1,4 @@
-// The analysis is the same whether it goes on from what a store keeps or starts afresh.
+// The analysis is the same whether it goes on from what a store keeps or from nothing.
 #include "reports/history/kept.h"
 #include "reports/history/document.h"
 #include "tests/unit/history/made.h"
@@ -59,14 +59,14 @@ TEST(KeptAnalysis, IsUsedAndNotTakenForOtherValuesOrOptions) {
   const std::string before = kept;
   EXPECT_EQ(until(30), 30u);
   EXPECT_EQ(kept, before) << "the same nights";
-  // Were it not used, the summaries of its nights would be made anew.
+  // Were it not used, the summaries of its nights would be made again.
   Made other = nights_until(30);
   other.contents.series[0].points[3].log += 0.5;
   const auto changed = tracked_series(other.contents);
-  std::string again = kept, afresh;
+  std::string again = kept, from_nothing;
   analyse_from(again, changed, tracked_groups(changed), {});
-  analyse_from(afresh, changed, tracked_groups(changed), {});
-  EXPECT_EQ(again, afresh);
+  analyse_from(from_nothing, changed, tracked_groups(changed), {});
+  EXPECT_EQ(again, from_nothing);
   EXPECT_NE(again, before);
   const auto same = tracked_series(nights_until(30).contents);
   Options strict;
