@@ -79,7 +79,7 @@ class HistoryAdder {
     });
     for_all_or_each(runs, [&](const std::vector<RunData>& some) {
       const std::vector<store::Added> added = store_.add(some, options_);
-      for (std::size_t i = 0; i < some.size(); ++i) tell(some[i], added[i]);
+      for (std::size_t i = 0; i < some.size(); ++i) print_added(some[i], added[i]);
     });
   }
 
@@ -101,7 +101,7 @@ class HistoryAdder {
     }
   }
 
-  void tell(const RunData& run, const store::Added& added) const {
+  void print_added(const RunData& run, const store::Added& added) const {
     std::string name = one_line(run.dir.string());
     if (report::ran_on_each_host(run)) name += one_line(fmt::format(" on {}", report::machine_of(run).hosts.front()));
     for (const std::string& problem : run.problems)
@@ -119,7 +119,7 @@ class HistoryAdder {
 };
 
 ExitCode run_history_add(const HistoryAddOptions& given) {
-  // A transaction of so many runs takes a fraction of a second, so that other processes need not wait long.
+  // A transaction of this many runs takes a fraction of a second, so that other processes need not wait long.
   constexpr std::size_t runs_at_once = 256;
   const fs::path file = store_path(given.store);
   const std::vector<fs::path> dirs = run_directories(given.runs);
@@ -145,7 +145,7 @@ Command history_add_command(CLI::App& history) {
                   "host: each host is a machine (default); class: so are all hosts of equal CPU and GPUs")
       ->check(CLI::IsMember({"host", "class"}));
   app->add_option("--branch", options->branch,
-                  "Of the sources they measure; reports and checks look at main and master unless told otherwise");
+                  "Of the sources they measure; reports and checks look at main and master unless a branch is named");
   return {app, [options] { return run_history_add(*options); }};
 }
 

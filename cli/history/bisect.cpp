@@ -1,5 +1,6 @@
 // assay history bisect: which commit was it?
 #include "cli/history/history.h"
+#include "harness/json/json.h"
 #include "reports/history/document.h"
 
 #include <fmt/format.h>
@@ -19,7 +20,8 @@ ExitCode run_bisect(const BisectFlags& flags) {
   store::Store store = store::Store::open_existing(store_path(flags.store));
   const auto reported = history::reported_events(store.read());
   const history::Reported& event = history::reported_named(reported, flags.event, "history bisect");
-  const auto commands = history::bisect_commands(event.document, flags.commands);
+  const auto commands = history::bisect_commands(text_member(event.document, "/from/commit"),
+                                                 text_member(event.document, "/to/commit"), flags.commands);
   for (const std::string& command : commands) fmt::print("{}\n", command);
   if (!commands.empty()) return ExitCode::ok;
   fmt::print(stderr, "assay: history bisect: {}: the runs on both sides do not name different commits\n", event.id);

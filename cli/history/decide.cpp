@@ -44,7 +44,7 @@ void need_reason(const char* verb, const std::string& reason) {
   if (report::blank(reason)) throw UsageError(fmt::format("history {}: --reason: is empty", verb));
 }
 
-// Names of series that the pattern matches. Throws UsageError if there is none.
+// How many series the pattern matches. Throws UsageError if there is none.
 std::size_t matched(const char* verb, const std::string& pattern, const std::vector<history::TrackedSeries>& series) {
   std::size_t count = 0;
   std::vector<std::string> names;

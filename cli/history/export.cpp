@@ -3,10 +3,11 @@
 #include "harness/json/json.h"
 #include "harness/record/files.h"
 #include "harness/store/store.h"
+#include "reports/data/words.h"
+#include "reports/history/tracked.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fnmatch.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -98,6 +99,8 @@ void write_csv(const store::Contents& contents, ExportFile& out) {
 }
 
 Json run_json(const store::Run& run, const store::Contents& contents) {
+  Json broken = Json::array();
+  for (const auto& [key, reason] : run.broken) broken.push_back(key + ": " + reason);
   return {{"kind", "run"},
           {"id", run.id},
           {"started", run.started},
@@ -106,7 +109,7 @@ Json run_json(const store::Run& run, const store::Contents& contents) {
           {"commit", run.commit},
           {"branch", run.branch},
           {"facts", contents.facts[static_cast<std::size_t>(run.facts)]},
-          {"broken", run.broken},
+          {"broken", std::move(broken)},
           {"held", run.held}};
 }
 
@@ -162,7 +165,7 @@ void write_jsonl(const store::Contents& contents, ExportFile& out) {
 
 // Apache Otava's CSV: a row per run, a column per series. It takes no empty cell, so only runs with all figures count.
 void write_otava(const store::Contents& contents, ExportFile& out) {
-  if (contents.series.empty()) throw Error("history export: no series is called so", ExitCode::no_data);
+  if (contents.series.empty()) throw Error("history export: no series matches", ExitCode::no_data);
   std::unordered_map<std::int64_t, std::map<std::size_t, double>> rows;
   std::map<std::string, int> names;
   std::string header = "time,commit";
@@ -190,24 +193,22 @@ void write_otava(const store::Contents& contents, ExportFile& out) {
     ++written;
   }
   if (left_out > 0)
-    fmt::print(
-        stderr,
-        "assay: history export: {} runs lack some of the {} series and were left out: --series PATTERN picks some\n",
-        left_out, contents.series.size());
+    fmt::print(stderr, "assay: history export: left out {} without all of the {} series: --series PATTERN picks some\n",
+               report::plural(static_cast<std::int64_t>(left_out), "run"), contents.series.size());
   if (written == 0) throw Error("history export: no run has all of these series", ExitCode::no_data);
 }
 
-bool matches(const std::string& pattern, std::initializer_list<const std::string*> texts) {
-  return pattern.empty() || std::any_of(texts.begin(), texts.end(), [&](const std::string* text) {
-           return ::fnmatch(pattern.c_str(), text->c_str(), 0) == 0 || *text == pattern;
-         });
+// As of `history report --series`, by the machine's name, the name or the key.
+bool is_named(const store::Series& series, const std::string& pattern) {
+  const std::string names[] = {history::series_name(series), series.name, series.identity.key};
+  return std::any_of(std::begin(names), std::end(names),
+                     [&](const std::string& name) { return history::matches(pattern, name); });
 }
 
 ExitCode run_history_export(const HistoryExportOptions& options) {
   store::Contents contents = store::Store::open_existing(store_path(options.store)).read_all();
   std::erase_if(contents.series, [&](const store::Series& series) {
-    return !matches(options.series, {&series.name, &series.identity.key}) ||
-           !matches(options.machine, {&series.identity.machine});
+    return !is_named(series, options.series) || !history::matches(options.machine, series.identity.machine);
   });
   // Not in the order in which they were added, so that equal contents give equal files.
   std::sort(contents.series.begin(), contents.series.end(),
@@ -233,8 +234,9 @@ Command history_export_command(CLI::App& history) {
       ->required()
       ->check(CLI::IsMember({"csv", "jsonl", "otava"}));
   app->add_option("--out", options->out, "FILE (- for stdout, the default)");
-  app->add_option("--series", options->series, "Only series whose name or key matches this pattern, such as \"gemm*\"");
-  app->add_option("--machine", options->machine, "Only machines whose name matches this pattern");
+  app->add_option("--series", options->series,
+                  "Only series whose names or keys contain PATTERN, or match it (* and ?)");
+  app->add_option("--machine", options->machine, "Only machines whose names contain PATTERN, or match it");
   add_store_option(*app, options->store);
   return {app, [options] { return run_history_export(*options); }};
 }

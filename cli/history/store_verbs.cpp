@@ -1,8 +1,7 @@
 // Verbs that look after the store: merge, alias, compact, salvage.
 #include "cli/history/history.h"
-#include "harness/core/units.h"
-#include "harness/core/utc.h"
 #include "harness/store/store.h"
+#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
@@ -24,13 +23,13 @@ store::Night first_kept(const std::string& keep, store::Night last) {
   constexpr std::size_t max_digits = 6;
   if (!digits.empty() && digits.size() <= max_digits && digits.find_first_not_of("0123456789") == std::string::npos)
     return last - std::stoi(digits) + 1;
-  constexpr std::time_t day = 86400;
-  return static_cast<store::Night>(*parse_utc(moment_of("history compact: --keep", keep)) / day);
+  return *store::night_of(moment_of("history compact: --keep", keep));
 }
 
 ExitCode run_merge(const StoreVerbOptions& options) {
   store::Store store = store::Store::open(store_path(options.store));
-  for (const std::string& file : options.files) fmt::print("{}: {} runs taken\n", file, store.merge(file));
+  for (const std::string& file : options.files)
+    fmt::print("{}: {} taken\n", file, report::plural(static_cast<std::int64_t>(store.merge(file)), "run"));
   return ExitCode::ok;
 }
 
@@ -48,7 +47,7 @@ ExitCode run_compact(const StoreVerbOptions& options) {
     return ExitCode::no_data;
   }
   const std::size_t gone = store.compact(first_kept(options.first, *last));
-  fmt::print("{} figures became weekly medians\n", gone);
+  fmt::print("{} became weekly medians\n", report::plural(static_cast<std::int64_t>(gone), "figure"));
   return ExitCode::ok;
 }
 
@@ -81,7 +80,8 @@ Command history_alias_command(CLI::App& history) {
 Command history_compact_command(CLI::App& history) {
   auto options = std::make_shared<StoreVerbOptions>();
   CLI::App* app = history.add_subcommand("compact", "Replaces the figures of old weeks by their medians");
-  app->add_option("--keep", options->first, "What stays as it is: so many days up to the last night, or since a date")
+  app->add_option("--keep", options->first,
+                  "What stays as it is: a number of days up to the last night (365d), or since a date")
       ->required();
   add_store_option(*app, options->store);
   return {app, [options] { return run_compact(*options); }};

@@ -38,15 +38,10 @@ bool mediates(std::string_view fact) {
   return std::any_of(words.begin(), words.end(), has) && std::none_of(settings.begin(), settings.end(), has);
 }
 
-std::string value_of(const store::Facts& facts, const std::string& name) {
-  const auto at = facts.find(name);
-  return at == facts.end() ? std::string() : at->second;
-}
-
 void differences(const store::Facts& before, const store::Facts& after, const std::string& prefix,
                  std::set<Transition>& to) {
   const auto note = [&](const std::string& name) {
-    const std::string old = value_of(before, name), now = value_of(after, name);
+    const std::string old = store::fact_of(before, name), now = store::fact_of(after, name);
     if (old != now) to.insert({prefix + name, old, now});
   };
   for (const auto& [name, value] : before) note(name);
@@ -60,7 +55,6 @@ class Facts {
   // What changed from one run to another.
   std::set<Transition> between(std::int32_t before, std::int32_t after) const {
     std::set<Transition> all;
-    if (before < 0 || after < 0) return all;
     const store::Run &a = run(before), &b = run(after);
     if (a.facts != b.facts) differences(facts(a.facts), facts(b.facts), "", all);
     if (a.commit != b.commit) all.insert({commit_fact, a.commit, b.commit});
@@ -71,21 +65,16 @@ class Facts {
   }
   std::string value(std::int32_t index, const std::string& fact) const {
     const store::Run& one = run(index);
-    return fact == commit_fact ? one.commit : value_of(facts(one.facts), fact);
+    return fact == commit_fact ? one.commit : store::fact_of(facts(one.facts), fact);
   }
   const store::Run& run(std::int32_t index) const { return contents_.runs[static_cast<std::size_t>(index)]; }
 
  private:
-  const store::Facts& facts(std::int32_t index) const {
-    static const store::Facts none;
-    return index >= 0 && static_cast<std::size_t>(index) < contents_.facts.size()
-               ? contents_.facts[static_cast<std::size_t>(index)]
-               : none;
-  }
+  const store::Facts& facts(std::int32_t index) const { return contents_.facts[static_cast<std::size_t>(index)]; }
   const store::Contents& contents_;
 };
 
-// Whether the series changed in this direction between these nights, as far as its changes tell.
+// Whether a change of the series in this direction may lie between these nights.
 bool moved(const SeriesState& state, Night before, Night after, bool slower) {
   for (const Change& change : state.changes) {
     if ((change.shift < 0) != slower) continue;
@@ -141,8 +130,11 @@ class Inquiry {
  public:
   Inquiry(const Effect& effect, const store::Contents& contents, std::span<const TrackedSeries> series,
           std::span<const SeriesState> states)
-      : effect_(effect), facts_(contents), series_(series), states_(states) {
-    const std::set<std::size_t> affected(effect.series.begin(), effect.series.end());
+      : effect_(effect),
+        facts_(contents),
+        series_(series),
+        states_(states),
+        affected_(effect.series.begin(), effect.series.end()) {
     std::set<decltype(case_of(series[0]))> cases;
     std::set<std::string> names;
     for (const std::size_t i : effect.series)
@@ -152,7 +144,7 @@ class Inquiry {
       if (cases.contains(case_of(series[i]))) machine.cases.push_back(i);
       if (names.contains(series[i].identity.machine) && sides(series[i], effect.last_before, effect.first_after))
         machine.all.push_back(i);
-      machine.slowed = machine.slowed || affected.contains(i);
+      machine.slowed = machine.slowed || affected_.contains(i);
     }
     std::erase_if(machines_, [](const auto& one) { return one.second.cases.empty(); });
   }
@@ -199,13 +191,11 @@ class Inquiry {
     for (const std::size_t i : machine.cases) {
       const TrackedSeries& one = series_[i];
       for (std::size_t n = 1; n < one.runs.size(); ++n) {
-        if (one.runs[n] < 0 || one.runs[n - 1] < 0) continue;
         const store::Run &a = facts_.run(one.runs[n - 1]), &b = facts_.run(one.runs[n]);
         if (a.facts == b.facts && a.commit == b.commit) continue;
         if (facts_.value(one.runs[n], wanted.fact) != wanted.after ||
             facts_.value(one.runs[n - 1], wanted.fact) != wanted.before)
           continue;
-        // In the effect's own gap, only its series are told to have changed.
         slowed =
             slowed.value_or(false) || moved(states_[i], one.track.nights[n - 1], one.track.nights[n], effect_.slower);
       }
@@ -219,9 +209,7 @@ class Inquiry {
     const TrackedSeries& one = series_[effect_.series.front()];
     if (wanted.fact.starts_with("choice.")) return 0;
     for (std::size_t n = 1; n < one.runs.size(); ++n)
-      if (one.runs[n] >= 0 && one.runs[n - 1] >= 0 &&
-          facts_.value(one.runs[n], wanted.fact) != facts_.value(one.runs[n - 1], wanted.fact))
-        ++count;
+      if (facts_.value(one.runs[n], wanted.fact) != facts_.value(one.runs[n - 1], wanted.fact)) ++count;
     return count;
   }
 
@@ -237,14 +225,12 @@ class Inquiry {
       machines.add(changed, slowed);
       if (changed && !slowed) cause.exonerated_by.push_back(name);
     }
-    const std::set<std::size_t> affected(effect_.series.begin(), effect_.series.end());
     for (const auto& [name, machine] : machines_)
       if (machine.slowed)
         for (const std::size_t i : machine.all)
-          within.add(changes_of(i).contains(one), affected.contains(i) || moved(states_[i], effect_.last_before,
-                                                                                effect_.first_after, effect_.slower));
-    // Between machines and within them are independent. What changed in all series of a machine is not told apart
-    // there.
+          within.add(changes_of(i).contains(one), affected_.contains(i) || moved(states_[i], effect_.last_before,
+                                                                                 effect_.first_after, effect_.slower));
+    // Between machines and within them are independent. What changed in all series of a machine has p = 1 there.
     const double inner = within.p();
     cause.p = machines.p() * inner;
     cause.evidence = disturbs(cause) ? "took CPU time while these cases were measured: their figures are lower bounds"
@@ -255,8 +241,8 @@ class Inquiry {
   }
 
   // Other users of the CPUs were seen taking time from the cases, so no statistics are needed; and what a search then
-  // chose is their effect.
-  // Others that came once explain no lasting change.
+  // chose is their effect. They must be there on most of the first nights: others that came once explain no lasting
+  // change.
   bool disturbs(const Cause& cause) const {
     if (!effect_.slower || cause.fact != "outside_cpu") return false;
     constexpr std::size_t max_nights = 14;
@@ -265,13 +251,13 @@ class Inquiry {
                       last = std::min(one.runs.size(), first + max_nights);
     std::size_t nights = 0;
     for (std::size_t n = first; n < last; ++n) {
-      const std::string others = one.runs[n] >= 0 ? facts_.value(one.runs[n], "outside_cpu") : "";
+      const std::string others = facts_.value(one.runs[n], "outside_cpu");
       nights += !others.empty() && others != "none";
     }
     return 2 * nights > last - first;
   }
 
-  static std::string told(const Cause& cause) {
+  static std::string described(const Cause& cause) {
     const auto value = [](const std::string& text) { return text.empty() ? "none" : one_line(text, 60); };
     return fmt::format("{} ({} -> {})", one_line(cause.fact, 60), value(cause.before), value(cause.after));
   }
@@ -283,15 +269,15 @@ class Inquiry {
                              ? "no recorded fact changed there"
                              : "no recorded fact that could be the cause changed there";
       if (!blame.mediators.empty())
-        text +=
-            fmt::format("; {} changed with it, which is an effect of something else", told(blame.mediators.front()));
+        text += fmt::format("; {} changed with it, which is an effect of something else",
+                            described(blame.mediators.front()));
       return text;
     }
     if (const Cause& first = blame.causes.front(); disturbs(first))
-      return fmt::format("{}: {}", told(first), first.evidence);
+      return fmt::format("{}: {}", described(first), first.evidence);
     std::vector<std::string> equal;
     for (const Cause& cause : blame.causes)
-      if (cause.p == blame.causes.front().p) equal.push_back(told(cause));
+      if (cause.p == blame.causes.front().p) equal.push_back(described(cause));
     if (equal.size() == 1)
       return blame.causes.size() == 1 && blame.causes.front().p == 1
                  ? equal.front() + ": nothing else that is recorded changed there"
@@ -309,6 +295,7 @@ class Inquiry {
   Facts facts_;
   std::span<const TrackedSeries> series_;
   std::span<const SeriesState> states_;
+  std::set<std::size_t> affected_;  // the effect's series
   std::map<std::string, MachineView> machines_;
   std::map<std::size_t, std::set<Transition>> changes_;
   std::map<std::string, std::size_t> changes_of_fact_;

@@ -11,15 +11,16 @@
 namespace assay::history {
 
 struct Cause {
-  std::string fact;                             // "gpu.driver", "choice.isa", "commit"
-  std::string before, after;                    // empty: the fact was not there
-  double p = 1;                                 // Fisher's exact test, one-sided: changed or not against slowed or not
-  std::string evidence = {};                    // "changed on 2 of 2 machines that slowed and on 0 of 1 others"
+  std::string fact;           // "gpu.driver", "choice.isa", "commit"
+  std::string before, after;  // empty: the fact was not there
+  double p =
+      1;  // Fisher's exact test, one-sided: changed or not against slowed or not; over machines, times over series
+  std::string evidence = {};                    // "changed on 2 of 2 machines that changed speed, and on 0 of 1 others"
   std::vector<std::string> exonerated_by = {};  // machines where it changed and nothing slowed
 };
 
 struct Blame {
-  std::vector<Cause> causes;      // best first; those of equal p cannot be told apart
+  std::vector<Cause> causes;      // best first; nothing separates those of equal p
   std::vector<Cause> exonerated;  // changed elsewhere without effect
   std::vector<Cause> mediators;   // clock, power, throttling: they changed too, but what changed them?
   std::string sentence;  // "the driver (gpu.driver 580.65 -> 581.10), most likely" or "no recorded fact changed"
@@ -33,8 +34,8 @@ struct Effect {
   std::vector<std::size_t> series;  // that changed: indices of tracked series
 };
 
-// Machines that ran none of the effect's cases on both sides tell nothing. `analysis` says which other series changed
-// anywhere, in order of `series`.
+// Machines that ran none of the effect's cases count for nothing. `states`, in the order of `series`, say which other
+// series changed.
 Blame blame(const Effect& effect, const store::Contents& contents, std::span<const TrackedSeries> series,
             std::span<const SeriesState> states);
 

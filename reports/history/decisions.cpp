@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <set>
@@ -69,9 +68,18 @@ Event restored(const Reported& report, const std::map<std::string, std::size_t>&
 }
 
 // "ack by ann at 2026-01-31T09:00:00Z: rolled back tomorrow".
-std::string told(const char* verb, const store::Decision& decision) {
+std::string described(const char* verb, const store::Decision& decision) {
   return fmt::format("{} by {} at {}{}: {}", verb, decision.by, decision.at,
                      decision.until ? " until " + *decision.until : std::string(), decision.reason);
+}
+
+// The last night that the decision is for; before all nights if it names none.
+Night until(const store::Decision& decision) {
+  try {
+    return decision.until ? parse_date(*decision.until, "until") : INT32_MIN;
+  } catch (const Error&) {
+    return INT32_MIN;
+  }
 }
 
 bool covers(const store::Decision& decision, const Event& event, const std::vector<TrackedSeries>& series) {
@@ -156,43 +164,39 @@ void match_reported(std::vector<Event>& events, const std::vector<Reported>& rep
   for (const Reported* one : free) events.push_back(restored(*one, by_name));
 }
 
+std::map<std::string, const store::Decision*> mutes_in_force(const std::vector<store::Decision>& decisions,
+                                                             Night today) {
+  std::map<std::string, const store::Decision*> mutes;
+  for (const store::Decision& decision : decisions) {
+    if (decision.kind == store::DecisionKind::mute && until(decision) >= today) mutes[decision.target] = &decision;
+    if (decision.kind == store::DecisionKind::unmute) mutes.erase(decision.target);
+  }
+  return mutes;
+}
+
 void apply_decisions(std::vector<Event>& events, const std::vector<store::Decision>& decisions,
                      const std::vector<TrackedSeries>& series, Night today) {
-  const auto until = [](const store::Decision& decision) {
-    try {
-      return decision.until ? parse_date(*decision.until, "until") : INT32_MIN;
-    } catch (const Error&) {
-      return INT32_MIN;
-    }
-  };
+  const auto mutes = mutes_in_force(decisions, today);
   for (Event& event : events) {
+    const auto decide = [&](EventState state, const char* verb, const store::Decision& decision) {
+      if (event.state == EventState::open) event.state = state;
+      event.decision = described(verb, decision);
+    };
     const store::Decision *acknowledged = nullptr, *expected = nullptr;
-    std::map<std::string, const store::Decision*> mutes;  // in force, by target
     for (const store::Decision& decision : decisions) {
-      if (!covers(decision, event, series)) continue;
-      switch (decision.kind) {
-        case store::DecisionKind::acknowledge: acknowledged = &decision; break;
-        case store::DecisionKind::mute:
-          if (until(decision) >= today) mutes[decision.target] = &decision;
-          break;
-        case store::DecisionKind::unmute: mutes.erase(decision.target); break;
-        case store::DecisionKind::expect:
-          if (until(decision) >= event.first_after) expected = &decision;
-          break;
-      }
+      if (decision.kind == store::DecisionKind::acknowledge && decision.target == event.id) acknowledged = &decision;
+      if (decision.kind == store::DecisionKind::expect && until(decision) >= event.first_after &&
+          covers(decision, event, series))
+        expected = &decision;
     }
-    EventState state = event.state;
-    if (acknowledged && acknowledged->target == event.id) {
-      state = EventState::acknowledged;
-      event.decision = told("acknowledged", *acknowledged);
-    } else if (expected) {
-      state = EventState::expected;
-      event.decision = told("expected", *expected);
-    } else if (!mutes.empty()) {
-      state = EventState::muted;
-      event.decision = told("muted", *mutes.begin()->second);
-    }
-    if (event.state == EventState::open) event.state = state;
+    const auto mute =
+        std::find_if(mutes.begin(), mutes.end(), [&](const auto& one) { return covers(*one.second, event, series); });
+    if (acknowledged)
+      decide(EventState::acknowledged, "acknowledged", *acknowledged);
+    else if (expected)
+      decide(EventState::expected, "expected", *expected);
+    else if (mute != mutes.end())
+      decide(EventState::muted, "muted", *mute->second);
   }
 }
 
@@ -206,6 +210,7 @@ EventSet find_events(const store::Contents& contents, const std::vector<TrackedS
   add(broken_cases(contents));
   add(drifts(series, analysis, options));
   add(replaced_hardware(contents, series));
+  add(replaced_machines(series, analysis));
   add(changed_protocols(series, analysis, options));
   match_reported(set.events, reported, series);
   apply_decisions(set.events, contents.decisions, series, last_night(series).value_or(0));

@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay::history {
@@ -17,6 +17,8 @@ namespace assay::history {
 struct View {
   std::string pattern = {};
   std::optional<Night> since = {};
+
+  bool shows(const std::string& name) const { return matches(pattern, name); }
 };
 
 // The events and suspects that a view shows.
@@ -27,24 +29,28 @@ EventSet seen(const History& history, const View& view);
 report::Document history_document(const History& history, const View& view = {});
 // For a comment on a change: at most 20 lines of Markdown, events first.
 report::Document short_document(const History& history);
-// {"schema":1,"events":[..],"suspects":[..],"small":[..],"series_tested":..,"missing":..,"false_alarms_per_night":..,
+// {"schema":1,"events":[..],"suspects":[..],"small":[..],"series_tested":..,"missing":..,"silent":[..],"replaced":[..],"false_alarms_per_night":..,
 //  "detectable":{family: share},..}
 Json history_json(const History& history);
 Json event_json(const Event& event, const History& history);
 // A test per family and machine; those with an event that alarms fail. What did not arrive is skipped.
 report::TestSuite history_suite(const History& history, const Outcome& outcome);
 
-// Of each family, the smallest step that is found within 14 nights in 80 % of cases: the median over its series.
+// Of each family, the smallest step that alarms within 14 nights in 80 % of cases, as a share of speed and never below
+// the tolerance: the median over its series.
 std::map<std::string, double> detectable(const History& history);
 // "at most 1 false alarm in 100 nights", and what that does not cover.
 std::string promise(const Options& options);
 std::vector<std::string> exceptions(const History& history);
-// Commands that find the commit of an event, as event_json() gives it, by `git bisect` with `assay ab` as the judge.
-// Empty if the commits on both sides are not known. `build` and `run` are the user's commands in a checkout.
+// The commits of the runs before and after an event; empty where they are not known.
+std::pair<std::string, std::string> commits_of(const Event& event, const History& history);
+// Commands that find an event's commit between these two, by `git bisect` with `assay ab` as the judge; none if they
+// are equal, or one is no commit. `build` and `run` are the user's commands in a checkout.
 struct BisectCommands {
   std::string build = "BUILD";
   std::string run = "COMMAND";
 };
-std::vector<std::string> bisect_commands(const Json& event, const BisectCommands& commands = {});
+std::vector<std::string> bisect_commands(const std::string& good, const std::string& bad,
+                                         const BisectCommands& commands = {});
 
 }  // namespace assay::history

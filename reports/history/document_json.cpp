@@ -60,15 +60,18 @@ Json changes_json(const std::vector<EventSeries>& parts, const History& history)
   return all;
 }
 
-// The run on one side of an event: that of its worst series, or the machine's of a case that broke.
+// The run on one side of an event: that of its worst series, or of its machines where that has none (a case that broke,
+// another machine or protocol).
 const store::Run* run_of(const Event& event, const History& history, bool after) {
   if (!event.series.empty()) {
     const std::size_t worst = event.series.front().series;
-    return after ? history.run_after(worst, event.first_after) : history.run_before(worst, event.last_before);
+    if (const store::Run* run =
+            after ? history.run_after(worst, event.first_after) : history.run_before(worst, event.last_before))
+      return run;
   }
   const store::Run* found = nullptr;
   for (const store::Run& run : history.contents.runs) {
-    if (event.machines.empty() || run.machine != event.machines.front()) continue;
+    if (std::find(event.machines.begin(), event.machines.end(), run.machine) == event.machines.end()) continue;
     if (after && run.night >= event.first_after) return &run;
     if (!after && run.night <= event.last_before) found = &run;
   }
@@ -87,13 +90,6 @@ Json suspect_json(const Suspect& suspect, const History& history) {
           {"dismissed", suspect.dismissed}};
 }
 
-// In single quotes for a shell.
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 bool is_commit(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '-' || c == '.' || c == '_' || c == '/';
@@ -101,6 +97,14 @@ bool is_commit(const std::string& text) {
 }
 
 }  // namespace
+
+std::pair<std::string, std::string> commits_of(const Event& event, const History& history) {
+  const auto commit = [&](bool after) {
+    const store::Run* run = run_of(event, history, after);
+    return run ? run->commit : std::string();
+  };
+  return {commit(false), commit(true)};
+}
 
 Json event_json(const Event& event, const History& history) {
   Json series = Json::array();
@@ -128,15 +132,18 @@ Json event_json(const Event& event, const History& history) {
 }
 
 Json history_json(const History& history) {
-  Json events = Json::array(), small = Json::array(), suspects = Json::array(), silent = Json::array(),
-       flaky = Json::array();
+  Json events = Json::array(), small = Json::array(), suspects = Json::array(), flaky = Json::array();
   for (const Event& event : history.found.events) {
     Json one = event_json(event, history);
     one["new"] = event.fresh;
     (event.state == EventState::small ? small : events).push_back(std::move(one));
   }
   for (const Suspect& suspect : history.found.suspects) suspects.push_back(suspect_json(suspect, history));
-  for (const std::size_t index : history.arrival.silent) silent.push_back(history.series[index].name);
+  const auto names = [&](const std::vector<std::size_t>& series) {
+    Json all = Json::array();
+    for (const std::size_t index : series) all.push_back(history.series[index].name);
+    return all;
+  };
   for (std::size_t i = 0; i < history.analysis.series.size(); ++i)
     if (history.analysis.series[i].flaky) flaky.push_back(history.series[i].name);
   const auto& nights = history.analysis.nights;
@@ -148,7 +155,8 @@ Json history_json(const History& history) {
           {"series", history.series.size()},
           {"series_tested", nights.empty() ? 0 : nights.back().tested},
           {"missing", history.arrival.expected - history.arrival.arrived},
-          {"silent", std::move(silent)},
+          {"silent", names(history.arrival.silent)},
+          {"replaced", names(history.arrival.replaced)},
           {"flaky", std::move(flaky)},
           {"false_alarms_per_night", history.options.false_alarms},
           {"tolerance", history.options.tolerance},
@@ -190,21 +198,17 @@ report::TestSuite history_suite(const History& history, const Outcome& outcome) 
   return suite;
 }
 
-std::vector<std::string> bisect_commands(const Json& event, const BisectCommands& commands) {
-  const auto commit = [&](const char* pointer) -> std::string {
-    const Json::json_pointer at(pointer);
-    return event.contains(at) && event.at(at).is_string() ? event.at(at).get<std::string>() : "";
-  };
-  const std::string good = commit("/from/commit"), bad = commit("/to/commit");
+std::vector<std::string> bisect_commands(const std::string& good, const std::string& bad,
+                                         const BisectCommands& commands) {
   if (!is_commit(good) || !is_commit(bad) || good == bad) return {};
   // 125 tells git to skip a commit: it does not build, or too little was measured to say.
   const std::string judge = fmt::format(
       "{} || exit 125; assay ab --a {} --b {}; code=$?; [ $code -ne 3 ] || exit 125; [ $code -le 1 ] || exit 128; "
       "exit $code",
-      commands.build, quoted("cd ../assay-good && " + commands.run), quoted(commands.run));
+      commands.build, shell_word("cd ../assay-good && " + commands.run), shell_word(commands.run));
   return {fmt::format("git worktree add ../assay-good {}", good),
           fmt::format("(cd ../assay-good && {})", commands.build), fmt::format("git bisect start {} {}", bad, good),
-          fmt::format("git bisect run sh -c {}", quoted(judge))};
+          fmt::format("git bisect run sh -c {}", shell_word(judge))};
 }
 
 }  // namespace assay::history

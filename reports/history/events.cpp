@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <tuple>
@@ -140,8 +139,6 @@ std::string subject_of(const Event& event, const std::vector<TrackedSeries>& ser
       machines.size() == 1 ? *machines.begin() : report::plural(static_cast<std::int64_t>(machines.size()), "machine"));
 }
 
-double median_of(std::vector<double> values) { return median(values); }
-
 class Grouping {
  public:
   // Changes below `smallest` join no event that they have not opened.
@@ -149,7 +146,7 @@ class Grouping {
            double smallest)
       : series_(series), groups_(groups), analysis_(analysis), smallest_(smallest), gaps_(series) {}
 
-  // One event per common gap of the items that `seeds` tells; others may join.
+  // One event per common gap of the items that `seeds` picks; others may join.
   std::vector<Event> events(std::vector<Item>& items, bool slower, auto seeds) {
     std::vector<std::vector<Weight>> weights;
     for (const Item& item : items) weights.push_back(gaps_.of(*item.change));
@@ -190,10 +187,8 @@ class Grouping {
       event.confirmed = event.confirmed || item->confirmed;
       if (item->over) event.closed = std::max(event.closed.value_or(*item->over), *item->over);
       const std::string name = item->group ? groups_[item->index].name : series_[item->index].name;
-      if (item->alarmed || !change.opened) {
-        const std::tuple since{change.opened.value_or(change.suspected), name};
-        if (item->alarmed || change.stage == Stage::small) first = std::min(first, since);
-      }
+      if (item->alarmed || change.stage == Stage::small)
+        first = std::min(first, std::tuple(change.opened.value_or(change.suspected), name));
       if (item->group) {
         event.groups.push_back(item->index);
         group_shifts.push_back(change.shift);
@@ -202,23 +197,12 @@ class Grouping {
         event.series.push_back({item->index, change.shift, change.interval, change.p, item->alarmed});
       }
     }
-    if (!group_shifts.empty()) add_members(event, median_of(group_shifts));
-    std::stable_sort(event.series.begin(), event.series.end(),
-                     [](const auto& a, const auto& b) { return std::abs(a.shift) > std::abs(b.shift); });
-    std::set<std::string> machines;
-    std::vector<double> shifts, lows, highs;
-    for (const EventSeries& one : event.series) {
-      machines.insert(series_[one.series].identity.machine);
-      shifts.push_back(one.shift), lows.push_back(one.interval.low), highs.push_back(one.interval.high);
-    }
-    event.machines.assign(machines.begin(), machines.end());
-    if (!shifts.empty()) {
-      event.shift = median_of(shifts);
-      event.interval = Interval{median_of(lows), median_of(highs)};
-    } else if (!group_shifts.empty()) {
-      event.shift = median_of(group_shifts);
+    if (!group_shifts.empty()) {
+      event.shift = median(group_shifts);
       event.interval = group_interval;
+      add_members(event, *event.shift);
     }
+    finish_series(event, series_);
     event.opened = std::get<0>(first);
     event.id = event_id(name_of(event.kind), event.opened, std::get<1>(first));
     event.state = active ? EventState::open : alarmed ? EventState::recovered : EventState::small;
@@ -227,7 +211,7 @@ class Grouping {
     return event;
   }
 
-  // Members of the groups that moved as the group did, though not enough to be told by themselves.
+  // Members of the groups that moved as the group did, though not enough to alarm by themselves.
   void add_members(Event& event, double shift) {
     std::set<std::size_t> there;
     for (const EventSeries& one : event.series) there.insert(one.series);
@@ -284,6 +268,21 @@ bool Event::alarms() const {
 std::string event_id(std::string_view kind, Night night, std::string_view subject) {
   const std::uint64_t hash = hash64(subject, hash64(fmt::format("{} {}", kind, night)));
   return fmt::format("{:08x}", (hash ^ hash >> 32) & 0xffffffffu);
+}
+
+void finish_series(Event& event, const std::vector<TrackedSeries>& series) {
+  std::stable_sort(event.series.begin(), event.series.end(),
+                   [](const auto& a, const auto& b) { return std::abs(a.shift) > std::abs(b.shift); });
+  std::set<std::string> machines;
+  std::vector<double> shifts, lows, highs;
+  for (const EventSeries& one : event.series) {
+    machines.insert(series[one.series].identity.machine);
+    shifts.push_back(one.shift), lows.push_back(one.interval.low), highs.push_back(one.interval.high);
+  }
+  event.machines.assign(machines.begin(), machines.end());
+  if (shifts.empty()) return;
+  event.shift = median(shifts);
+  event.interval = Interval{median(lows), median(highs)};
 }
 
 std::optional<EventSeries> shift_across(const TrackedSeries& series, const SeriesState& state, std::size_t index,

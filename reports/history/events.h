@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -58,8 +59,8 @@ struct Event {
   std::string subject;        // "gemm on node1", or the case that broke
   std::string detail = {};    // why a case broke, what was replaced
   bool confirmed = false;     // by `history confirm`
-  std::string decision = {};  // "ack by ann at 2026-01-31T09:00:00Z: driver rollback ordered"
-  Blame blame = {};           // of open ones, and those that a person decided about
+  std::string decision = {};  // "acknowledged by ann at 2026-01-31T09:00:00Z: driver rollback ordered"
+  Blame blame = {};           // of steps, but for small and withdrawn ones
   bool fresh = false;         // not reported by an earlier check
 
   // Whether it makes `history check` exit with 1.
@@ -71,7 +72,7 @@ struct Suspect {
   std::string id;
   std::size_t series = 0;
   Change change;
-  std::optional<int> nights_needed = {};  // at this size and noise; absent if it cannot be told
+  std::optional<int> nights_needed = {};  // at this size and noise; absent if that is not known
   bool dismissed = false;                 // by `history confirm`
 };
 
@@ -107,14 +108,17 @@ EventSet step_events(const std::vector<TrackedSeries>& series, const std::vector
 std::vector<Event> broken_cases(const store::Contents& contents);
 std::vector<Event> drifts(const std::vector<TrackedSeries>& series, const Analysis& analysis, const Options& options);
 std::vector<Event> replaced_hardware(const store::Contents& contents, const std::vector<TrackedSeries>& series);
+std::vector<Event> replaced_machines(const std::vector<TrackedSeries>& series, const Analysis& analysis);
 // Those of series that follow another without a common night.
 std::vector<Event> changed_protocols(const std::vector<TrackedSeries>& series, const Analysis& analysis,
                                      const Options& options);
 
-// Gives events the ids under which they were reported, and adds reported ones that are none any more.
+// Gives events the ids under which they were reported, and adds reported ones that the analysis no longer finds.
 void match_reported(std::vector<Event>& events, const std::vector<Reported>& reported,
                     const std::vector<TrackedSeries>& series);
-// `today`: mutes that last at least until then are in force.
+// Mutes that last at least until this night and have not been ended, by target.
+std::map<std::string, const store::Decision*> mutes_in_force(const std::vector<store::Decision>& decisions,
+                                                             Night today);
 void apply_decisions(std::vector<Event>& events, const std::vector<store::Decision>& decisions,
                      const std::vector<TrackedSeries>& series, Night today);
 
@@ -122,6 +126,10 @@ void apply_decisions(std::vector<Event>& events, const std::vector<store::Decisi
 // noise. Absent if one side has no night.
 std::optional<EventSeries> shift_across(const TrackedSeries& series, const SeriesState& state, std::size_t index,
                                         Night last_before, Night first_after);
+
+// Sorts the series of an event by the size of their shifts, and fills in machines, shift and interval: medians of
+// theirs.
+void finish_series(Event& event, const std::vector<TrackedSeries>& series);
 
 // An id from what an event is about.
 std::string event_id(std::string_view kind, Night night, std::string_view subject);

@@ -3,6 +3,7 @@
 #include "reports/data/words.h"
 #include "reports/history/document.h"
 #include "reports/history/kept.h"
+#include "reports/history/swaps.h"
 
 #include <fmt/format.h>
 
@@ -14,36 +15,39 @@ namespace assay::history {
 
 namespace {
 
-constexpr Night week = 7;
-
-Arrival arrival_of(const std::vector<TrackedSeries>& series) {
+Arrival arrival_of(const std::vector<TrackedSeries>& series, const std::vector<store::Decision>& decisions) {
   Arrival arrival;
   arrival.last = last_night(series);
   if (!arrival.last) return arrival;
-  std::set<std::size_t> replaced;  // by a series of another protocol
-  Night before = INT32_MIN;        // the newest night before the last
-  for (const TrackedSeries& one : series) {
-    if (one.unbridged) replaced.insert(*one.unbridged);
-    if (const auto at = one.at_or_before(*arrival.last - 1)) before = std::max(before, one.track.nights[*at]);
-  }
-  const Night from = std::min(*arrival.last - week, before);
+  std::set<std::size_t> renewed;  // by a series of another protocol
+  for (const TrackedSeries& one : series)
+    if (one.unbridged) renewed.insert(*one.unbridged);
+  const auto tonight = [&](std::size_t i) { return series[i].track.nights.back() == *arrival.last; };
+  std::set<std::size_t> moved;  // to another machine, where they ran
+  for (const MachineSwap& swap : machine_swaps(series))
+    for (const auto& [older, newer] : swap.series)
+      if (tonight(newer)) moved.insert(older);
+  const auto mutes = mutes_in_force(decisions, *arrival.last);
+  const auto muted = [&](std::size_t i) {
+    return std::any_of(mutes.begin(), mutes.end(),
+                       [&](const auto& mute) { return matches(mute.first, series[i].name); });
+  };
+  const Night from = std::min(*arrival.last - week, night_before(series, *arrival.last).value_or(INT32_MAX));
   for (std::size_t i = 0; i < series.size(); ++i) {
     arrival.judged += series[i].track.nights.size() >= min_nights ? 1 : 0;
     const auto at = series[i].at_or_before(*arrival.last - 1);
-    if (!at || series[i].track.nights[*at] < from || replaced.contains(i)) continue;
+    if (!at || series[i].track.nights[*at] < from || renewed.contains(i)) continue;
+    const bool arrived = tonight(i);
+    if (!arrived && muted(i)) continue;
     ++arrival.expected;
-    if (series[i].track.nights.back() == *arrival.last)
-      ++arrival.arrived;
-    else
-      arrival.silent.push_back(i);
+    if (arrived || moved.contains(i)) ++arrival.arrived;
+    if (!arrived) (moved.contains(i) ? arrival.replaced : arrival.silent).push_back(i);
   }
   return arrival;
 }
 
 const store::Run* run_at(const History& history, std::size_t index, std::optional<std::size_t> place) {
-  if (!place) return nullptr;
-  const std::int32_t run = history.series[index].runs[*place];
-  return run < 0 ? nullptr : &history.contents.runs[static_cast<std::size_t>(run)];
+  return place ? &history.contents.runs[static_cast<std::size_t>(history.series[index].runs[*place])] : nullptr;
 }
 
 }  // namespace
@@ -58,11 +62,11 @@ const store::Run* History::run_after(std::size_t index, Night night) const {
 
 History judged(History history) {
   history.found = find_events(history.contents, history.series, history.groups, history.analysis, history.options);
-  history.arrival = arrival_of(history.series);
+  history.arrival = arrival_of(history.series, history.contents.decisions);
   return history;
 }
 
-History read_history(store::Store& store, const Options& options, bool afresh) {
+History read_history(store::Store& store, const Options& options, bool from_scratch) {
   History history;
   history.contents = store.read();
   history.series = tracked_series(history.contents);
@@ -71,7 +75,7 @@ History read_history(store::Store& store, const Options& options, bool afresh) {
   // The rest of the promise is for what `history confirm` opens.
   Options detector = options;
   detector.false_alarms *= 1 - confirm_share;
-  history.analysis = analyse_store(store, history.contents, history.series, history.groups, detector, afresh);
+  history.analysis = analyse_store(store, history.contents, history.series, history.groups, detector, from_scratch);
   return judged(std::move(history));
 }
 

@@ -12,18 +12,20 @@
 
 namespace assay::history {
 
+inline constexpr Night week = 7;
 inline constexpr std::size_t settled_nights = 60;  // below, false alarms are a little likelier than promised
 inline constexpr double min_arrived = 0.8;         // of last week's series
 
 inline constexpr double confirm_share = 0.1;  // of the false alarms promised: those of `history confirm`
 
-// Which series of the week before the last night had a value on it.
+// Which series of the week before the last night had a value on it. Muted ones that had none are not expected.
 struct Arrival {
   std::optional<Night> last;  // of any series
   std::size_t expected = 0;
-  std::size_t arrived = 0;          // of those
-  std::vector<std::size_t> silent;  // the others: indices of tracked series
-  std::size_t judged = 0;           // series with enough nights
+  std::size_t arrived = 0;            // of those, by themselves or on the machine that took over
+  std::vector<std::size_t> replaced;  // those of them that arrived on another machine: indices of tracked series
+  std::vector<std::size_t> silent;    // that did not arrive
+  std::size_t judged = 0;             // series with enough nights
 
   bool enough() const { return static_cast<double>(arrived) >= min_arrived * static_cast<double>(expected); }
 };
@@ -43,7 +45,7 @@ struct History {
 };
 
 // Series, analysis and events of what the store holds; the analysis is kept there.
-History read_history(store::Store& store, const Options& options, bool afresh = false);
+History read_history(store::Store& store, const Options& options, bool from_scratch = false);
 // Fills in what follows from contents, series, groups, options and analysis.
 History judged(History history);
 

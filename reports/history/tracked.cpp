@@ -49,8 +49,7 @@ Nightly nightly(const store::Series& series, const std::unordered_map<std::int64
       if (!series.points[next].disturbed) clean.push_back(every.back());
     }
     const store::Point& last = series.points[next - 1];
-    const auto run = run_index.find(last.run);
-    all.add(night, median(clean.empty() ? every : clean), run == run_index.end() ? -1 : run->second, last.choices);
+    all.add(night, median(clean.empty() ? every : clean), run_index.at(last.run), last.choices);
   }
   return all;
 }
@@ -64,7 +63,7 @@ std::optional<double> offset_between(const Nightly& so_far, const Nightly& later
     if (common)
       differences.push_back(later.values[i] - so_far.values[static_cast<std::size_t>(at - so_far.nights.begin())]);
     else if (!differences.empty())
-      break;  // only nights before the first without the older one: what was told of past nights stays
+      break;  // only nights before the first without the older one: what is known of past nights stays
   }
   return differences.empty() ? std::nullopt : std::optional(median(differences));
 }
@@ -155,6 +154,10 @@ std::optional<std::size_t> TrackedSeries::at_or_after(Night night) const {
   return static_cast<std::size_t>(at - track.nights.begin());
 }
 
+std::string series_name(const store::Series& series) {
+  return fmt::format("{}: {}", machine_name(series.identity.machine), title_of(series));
+}
+
 std::vector<TrackedSeries> tracked_series(const store::Contents& contents) {
   std::unordered_map<std::int64_t, std::int32_t> run_index;
   for (std::size_t i = 0; i < contents.runs.size(); ++i)
@@ -174,7 +177,7 @@ std::vector<TrackedSeries> tracked_series(const store::Contents& contents) {
       for (const std::size_t part : parts) one.number = std::min(one.number, contents.series[part].number);
       one.identity = newest.identity;
       one.title = title_of(newest);
-      one.name = fmt::format("{}: {}", machine_name(one.identity.machine), one.title);
+      one.name = series_name(newest);
       one.offset = offset;
       one.track = {std::move(values.nights), std::move(values.values), {}};
       one.runs = std::move(values.runs);
@@ -217,11 +220,11 @@ std::vector<TrackedSeries> tracked_series(const store::Contents& contents) {
 }
 
 std::vector<TrackedGroup> tracked_groups(const std::vector<TrackedSeries>& series) {
-  using Kind = TrackedGroup::Kind;
+  enum class Kind { machine_family, machine, fleet };
   std::map<std::tuple<Kind, std::string, std::string>, TrackedGroup> groups;
   const auto add = [&](Kind kind, const std::string& a, const std::string& b, const std::string& name, std::size_t i) {
     TrackedGroup& group = groups[{kind, a, b}];
-    if (group.group.members.empty()) group.kind = kind, group.name = name;
+    group.name = name;
     group.group.members.push_back(i);
   };
   for (std::size_t i = 0; i < series.size(); ++i) {
@@ -242,19 +245,27 @@ std::vector<TrackedGroup> tracked_groups(const std::vector<TrackedSeries>& serie
   return all;
 }
 
-std::optional<Night> last_night(const std::vector<TrackedSeries>& series) {
+std::optional<Night> last_night(std::span<const TrackedSeries> series) {
   std::optional<Night> last;
   for (const TrackedSeries& one : series) last = std::max(last.value_or(INT32_MIN), one.track.nights.back());
   return last;
 }
 
+std::optional<Night> night_before(std::span<const TrackedSeries> series, Night night) {
+  std::optional<Night> before;
+  for (const TrackedSeries& one : series)
+    if (const auto at = one.at_or_before(night - 1))
+      before = std::max(before.value_or(INT32_MIN), one.track.nights[*at]);
+  return before;
+}
+
 std::string date_text(Night night) { return utc_text(static_cast<std::time_t>(night) * 86400).substr(0, 10); }
 
 Night parse_date(const std::string& text, const std::string& place) {
-  const auto moment = parse_utc(text + "T00:00:00Z");
-  if (!moment || date_text(static_cast<Night>(*moment / 86400)) != text)
+  const auto night = store::night_of(text + "T00:00:00Z");
+  if (!night || date_text(*night) != text)
     throw UsageError(fmt::format("{}: {} is not a date such as 2026-01-31", place, in_quotes(text)));
-  return static_cast<Night>(*moment / 86400);
+  return *night;
 }
 
 bool matches(std::string_view pattern, std::string_view name) {

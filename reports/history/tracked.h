@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,7 @@
 namespace assay::history {
 
 struct TrackedSeries {
-  std::int64_t number = 0;                 // the lowest of its parts: the same for ever
+  std::int64_t number = 0;                 // the lowest of its parts: it never changes
   std::int64_t newest = 0;                 // store::Series::number of its newest part
   store::Identity identity;                // of its newest part
   std::string title;                       // "gemm f32 2048, throughput"
@@ -24,8 +25,8 @@ struct TrackedSeries {
   double offset = 0;                       // added to a value of the track: on the scale of the newest part
   std::vector<std::int32_t> runs = {};     // of each night, the last run: index of Contents::runs
   std::vector<std::int32_t> choices = {};  // and what was chosen in it: index of Contents::facts
-  // A series of another protocol that this one follows without a common night, so that nothing tells the change of
-  // protocol from one of speed: index of a tracked series.
+  // A series of another protocol that this one follows without a common night, so that a change of protocol and one of
+  // speed cannot be separated: index of a tracked series.
   std::optional<std::size_t> unbridged = {};
 
   // The figure in its unit.
@@ -35,6 +36,9 @@ struct TrackedSeries {
   std::optional<std::size_t> at_or_after(Night night) const;
 };
 
+// "node1: gemm f32 2048, throughput".
+std::string series_name(const store::Series& series);
+
 // Of all series, by number, so that new series come last. A night's value is the median of that night's undisturbed
 // figures, or of all if all are disturbed. A series of another protocol goes on with the values of the older one, where
 // both ran on one night: older figures count until a night has none.
@@ -42,8 +46,6 @@ std::vector<TrackedSeries> tracked_series(const store::Contents& contents);
 
 // A case on all machines, a machine's family, a machine: series that something in common may have changed.
 struct TrackedGroup {
-  enum class Kind { machine_family, machine, fleet };
-  Kind kind = Kind::machine;
   std::string name;  // "gemm on node1", "node1", "gemm f32 2048, throughput on all machines"
   Group group;
 };
@@ -51,8 +53,9 @@ struct TrackedGroup {
 // Of at least five members each, ordered by their fifth, so that groups that became large enough later come last.
 std::vector<TrackedGroup> tracked_groups(const std::vector<TrackedSeries>& series);
 
-// The newest night of any series; absent if there is none.
-std::optional<Night> last_night(const std::vector<TrackedSeries>& series);
+// The newest night of any series, and the newest before `night`; absent if there is none.
+std::optional<Night> last_night(std::span<const TrackedSeries> series);
+std::optional<Night> night_before(std::span<const TrackedSeries> series, Night night);
 
 // "2026-01-31". Throws UsageError with `place` for text that is not such a date.
 std::string date_text(Night night);

@@ -19,7 +19,7 @@ namespace {
 constexpr Night recent = 60;
 
 struct Parts {
-  std::vector<double> within, runs, nights, machines, runs_per_night;  // variances, of each series that tells
+  std::vector<double> within, runs, nights, machines, runs_per_night;  // variances, of each series that shows them
   std::size_t series = 0;
 };
 
@@ -71,7 +71,7 @@ std::string advice_for(const Variation& one) {
   if (all == 0) return "no noise";
   if (tripled > 0.8 * all)
     return one.between_runs ? "nothing: nights differ more than runs and samples do"
-                            : "unknown: two runs a night would tell whether more runs help";
+                            : "unknown: two runs a night would show whether more runs help";
   if (within > runs) {
     const double fewer = std::sqrt(nights * nights + (runs * runs + within * within / 4) / one.runs_per_night);
     return "samples: with four times as many " + from_to(all, fewer);

@@ -11,7 +11,8 @@ namespace assay::history {
 
 // Standard deviations of the logarithm of a figure (0.01 is about 1 %): medians over the family's series, of their last
 // 60 nights. Components of variance as in a nested analysis of variance: what a level shows, less what the levels
-// inside it explain. Absent where nothing tells: between runs without nights of several, between machines with one.
+// inside it explain. Absent where they are not known: between runs without nights of several, between machines with
+// one.
 struct Variation {
   std::string family;
   std::size_t series = 0;

@@ -44,8 +44,8 @@ class HistoryCase(AssayCase):
         done = self.assay("history", "add", f"runs-{self.imports}", "--store", store)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def history(self, verb, *words, store="h.db", code=0):
-        done = self.assay("history", verb, *words, "--store", store)
+    def history(self, *words, store="h.db", code=0, env=None):
+        done = self.assay("history", *words, *(["--store", store] if store else []), env=env)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 

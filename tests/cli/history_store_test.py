@@ -12,7 +12,7 @@ import sys
 import time
 import unittest
 
-from assay_case import AssayCase
+from history_case import HistoryCase
 
 NUMBERS = [int(word) for word in sys.argv[1:3] if word.isdigit()]
 KILLS = NUMBERS[0] if NUMBERS else 10
@@ -26,17 +26,12 @@ def record(key, value, metric="time", better="lower", **members):
                          "better": better}], **members}
 
 
-class HistoryStore(AssayCase):
+class HistoryStore(HistoryCase):
     def night(self, name, night, *records, host="box", run=None):
         started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(1767236400 + 86400 * night))   # from 2026-01-01, 03:00
         return self.run_dir(*(records or [record("a/x=1", 1 + night), record("b", 2 + night)]), name=name, run={
             "schema": 2, "id": f"id-{name}", "started": started, "finished": started,
             "environment": {"hostnames": [host], "cpu": {"name": "Zen"}}, **(run or {})})
-
-    def history(self, *words, store="h.db", code=0, env=None):
-        done = self.assay("history", *words, *(["--store", store] if store else []), env=env)
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done
 
     def exported(self, store="h.db", format="jsonl"):
         return self.history("export", "--format", format, store=store).stdout
@@ -168,9 +163,13 @@ class HistoryStore(AssayCase):
         done = self.history("export", "--format", "otava")
         self.assertEqual(done.stdout.splitlines()[0], "time,commit,a/x=1 time,b time")
         self.assertEqual(len(done.stdout.splitlines()), 4)
-        self.assertIn("1 runs lack some of the 2 series", done.stderr)
+        self.assertIn("left out 1 run without all of the 2 series", done.stderr)
         self.assertEqual(len(self.history("export", "--format", "otava", "--series", "a*").stdout.splitlines()), 5)
         self.assertIn("no series", self.history("export", "--format", "otava", "--series", "zzz", code=3).stderr)
+        # As of `report`: a part of a name, or a pattern of the whole of it, with or without the machine.
+        for pattern, columns in (("x=1", 1), ("a/", 1), ("box, Zen: *", 2), ("*: b*", 1), ("b", 2)):
+            header = self.history("export", "--format", "otava", "--series", pattern).stdout.splitlines()[0]
+            self.assertEqual(len(header.split(",")) - 2, columns, header)
         self.night("r", 0, host="other")
         self.history("add", "r")
         self.assertIn("--machine", self.history("export", "--format", "otava", code=2).stderr)

@@ -1,4 +1,4 @@
-// How changes become events: by common gaps, with one id for ever, and what people decide about them.
+// How changes become events: by common gaps, with one id that stays, and what people decide about them.
 #include "reports/history/confirm.h"
 #include "reports/history/document.h"
 #include "tests/unit/history/made.h"
@@ -169,7 +169,7 @@ TEST(Events, AlarmUnlessSomebodyDecided) {
 
 TEST(Events, OfCasesThatBrokeLastUntilTheyHold) {
   Case one;
-  const auto broke = [&](std::size_t run) { one.history.contents.runs[run].broken = {"gemm/n=0: failed: wrong"}; };
+  const auto broke = [&](std::size_t run) { one.history.contents.runs[run].broken = {{"gemm/n=0", "failed: wrong"}}; };
   const auto held = [&](std::size_t run) { one.history.contents.runs[run].held = {"gemm/n=0"}; };
   broke(0);
   EXPECT_TRUE(one.events().empty()) << "it never held";

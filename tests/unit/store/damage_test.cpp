@@ -26,7 +26,7 @@ class DamagedStore : public testing::Test {
  protected:
   DamagedStore() : file_(folder_.path() / "h.db") {}
 
-  // A store of so many nights, closed.
+  // A store of `nights` nights, closed.
   void make(int nights) {
     Store store = Store::open(file_);
     for (int night = 0; night < nights; ++night) {
@@ -109,7 +109,7 @@ TEST_F(DamagedStore, NeverCrashesAndSalvageSavesTheRest) {
   const std::string whole = bytes();
   const fs::path saved = other("saved.db");
   std::mt19937_64 random(1);
-  int damaged = 0, most_saved = 0;
+  int damaged = 0, salvaged = 0;
   for (int trial = 0; trial < 150; ++trial) {
     std::string broken = whole;
     if (trial % 3 == 0) {
@@ -139,12 +139,12 @@ TEST_F(DamagedStore, NeverCrashesAndSalvageSavesTheRest) {
       salvage(file_, saved);
       const std::size_t kept = Store::open_existing(saved).read().runs.size();
       EXPECT_GE(kept, read);
-      most_saved += kept > 0 ? 1 : 0;
+      salvaged += kept > 0 ? 1 : 0;
     } catch (const StoreError&) {
     }
   }
   EXPECT_GT(damaged, 50);
-  EXPECT_GT(most_saved, 100);
+  EXPECT_GT(salvaged, 100);
 }
 
 TEST_F(DamagedStore, SalvageReplacesTheFirstPage) {

@@ -106,7 +106,7 @@ TEST_F(HistoryStore, LeavesOutWhatIsNoMeasurement) {
   const Added added = store.add(run, plain);
   EXPECT_EQ(added.points, 1u);
   EXPECT_EQ(added.left_out, 3u);  // injected, not comparable, no figure above 0
-  EXPECT_THAT(store.read().runs[0].broken, ElementsAre("d: failed: check relative_error"));
+  EXPECT_THAT(store.read().runs[0].broken, ElementsAre(Pair("d", "failed: check relative_error")));
 }
 
 TEST_F(HistoryStore, SaysWhenACaseHeldThatBrokeLater) {
@@ -118,7 +118,7 @@ TEST_F(HistoryStore, SaysWhenACaseHeldThatBrokeLater) {
   store.add(later, plain);
   const Contents contents = store.read();
   EXPECT_THAT(contents.runs[0].held, ElementsAre("x"));
-  EXPECT_THAT(contents.runs[1].broken, ElementsAre("x: error: rank 1 died"));
+  EXPECT_THAT(contents.runs[1].broken, ElementsAre(Pair("x", "error: rank 1 died")));
   EXPECT_THAT(contents.runs[1].held, ElementsAre());
 }
 
