@@ -11,8 +11,10 @@ import unittest
 
 import browser as chromium
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
+for folder in ("../support", "../cli"):
+    sys.path.insert(0, os.path.join(os.path.dirname(__file__), folder))
 import wheels  # noqa: E402
+from history_case import CASES, HistoryCase, slower  # noqa: E402
 
 PROGRAM = chromium.find()
 # How many pixels each canvas has painted.
@@ -45,6 +47,8 @@ class PageTest(unittest.TestCase):
             "training": [RUNS / "training-1", "--price", "3"],
             "gpu": [RUNS / "gpu", "--floors", "h100-sxm"],
             "hosts": [RUNS / "fleet"]}.items()}}
+        cls.reports = list(cls.pages)
+        cls.pages["history"] = cls.history()
         cls.browser = chromium.Browser(PROGRAM)
         cls.addClassCleanup(cls.browser.close)
 
@@ -52,6 +56,27 @@ class PageTest(unittest.TestCase):
     def report(cls, name, *words):
         out = cls.dir / f"{name}.html"
         subprocess.run([os.environ["ASSAY"], "report", *map(str, words), "--html", out], check=True, capture_output=True)
+        return out
+
+    @classmethod
+    def history(cls):
+        """A step with causes and a flaky series on one machine, another machine's replacement, and a branch of suspects."""
+        made = HistoryCase()
+        made.setUp()
+
+        def step(machine, case, night):
+            return slower(machine, case, night) + (-0.4 if case == CASES[8] and night % 40 in (30, 31, 32, 33, 34) else 0) + (
+                -0.3 if case == CASES[9] and night == 63 else 0)
+
+        def facts(machine, night):
+            return {"driver": "581" if night >= 41 else "580", "kernel": "6.1", "clock_mhz": "1800" if night >= 41 else "1980"}
+
+        made.add(range(64), step=step, facts=facts, commit=lambda machine, night: f"c{night}")
+        made.add(range(50), machines=("node2",), facts=facts)
+        made.add(range(50, 64), machines=("node3",), facts=facts)
+        out = cls.dir / "history.html"
+        made.history("check", "--html", out, code=1)
+        made.doCleanups()
         return out
 
     def setUp(self):
@@ -115,13 +140,28 @@ class PageTest(unittest.TestCase):
         self.assertEqual(page.run(ink), "#000000")
 
     def test_the_first_picture_is_seen_without_scrolling(self):
-        for name, path in self.pages.items():
+        for name in self.reports:
             for size, view in SIZES.items():
-                page = self.opened(path, **view)
+                page = self.opened(self.pages[name], **view)
                 page.screenshot(self.shots / f"{name}-{size}.png")
                 # Its first three bars, or all if there are fewer.
                 bottom = page.run("[...document.querySelectorAll('.bars tr')].slice(0, 3).at(-1).getBoundingClientRect().bottom")
                 self.assertLessEqual(bottom, view["height"], (name, size))
+
+    def test_a_history_shows_its_events_first_and_the_chart_of_each(self):
+        for name, view in {**SIZES, "dark": {"width": 1280, "dark": True}, "print": {"width": 720, "media": "print"}}.items():
+            with self.subTest(name):
+                page = self.opened(self.pages["history"], **view)
+                page.screenshot(self.shots / f"history-{name}.png")
+                self.assert_fits(view["width"])
+                [event] = page.run("[...document.querySelectorAll('#events tbody tr')].map(r => r.textContent)")
+                self.assertIn("slower", event)
+                [painted] = page.run(PAINTED)
+                self.assertGreater(painted, 1000)
+                self.assertEqual(page.run("document.querySelector('canvas').chart.data.datasets.length"), 3)
+        page = self.opened(self.pages["history"], **SIZES["wide"])
+        self.assertLessEqual(page.run("document.querySelector('#events tbody tr').getBoundingClientRect().bottom"), 800)
+        self.assert_quiet()
 
     def test_a_cut_answer_opens(self):
         page = self.opened(self.sample, **SIZES["telephone"])

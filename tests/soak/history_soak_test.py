@@ -10,29 +10,18 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
-from assay_case import AssayCase  # noqa: E402
+from history_case import FIRST, HistoryCase, date  # noqa: E402
 
 NIGHTS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 60
 CAUSE = 41
-FIRST = datetime.date(2026, 1, 1)
 
 
-def date(night):
-    return str(FIRST + datetime.timedelta(days=night))
-
-
-class Nights(AssayCase):
+class Nights(HistoryCase):
     def night(self, number):
         out = f"runs/{number:02}"
         done = self.assay("run", "p.json", "--device", "cpu", "--out", out, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
-        done = self.assay("history", "add", out, "--at", f"{date(number)}T02:00:00Z", "--store", "h.db")
-        self.assertEqual(done.returncode, 0, done.stderr)
-
-    def check(self):
-        done = self.assay("history", "check", "--store", "h.db", "--json", "-")
-        report = json.loads(done.stdout)
-        return done.returncode, [event for event in report["events"] if event["kind"] == "slower" and event["state"] == "open"]
+        self.history("add", out, "--at", f"{date(number)}T02:00:00Z")
 
     def test_a_competitor_is_found(self):
         # Samples longer than the scheduler's slices, so that the median sample shares its CPUs.
@@ -42,23 +31,23 @@ class Nights(AssayCase):
                   protocol={"max_seconds": "300ms", "warmup_seconds": "20ms", "min_samples": 5})
         for number in range(CAUSE):
             self.night(number)
-        code, before = self.check()
-        self.assertEqual((code, before), (0, []))
+        self.assertEqual(self.open_events(self.check()), [])
         burners = [subprocess.Popen(["taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"])
                    for cpu in sorted(os.sched_getaffinity(0))]
         found = None
         try:
             for number in range(CAUSE, NIGHTS):
                 self.night(number)
-                code, events = self.check()
-                if code == 1 and found is None:
+                done = self.assay("history", "check", "--store", "h.db", "--json", "-")
+                if done.returncode == 1 and found is None:
                     found = number
                     print(f"found on night {number}", flush=True)
         finally:
             for burner in burners:
                 burner.kill()
                 burner.wait()
-        self.assertEqual(code, 1)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        events = self.open_events(json.loads(done.stdout))
         large = {change["case"] for event in events for change in event["changes"] if change["shift"]["value"] <= -0.2}
         print(f"{len(large)} cases at least a fifth slower", flush=True)
         self.assertGreaterEqual(len(large), 3)
