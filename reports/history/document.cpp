@@ -230,10 +230,10 @@ Section noise_section(const History& history) {
               {{"family", "family"},
                {"series", "series", Align::right},
                {"detectable", "detectable", Align::right},
-               {"within", "within a run", Align::right},
-               {"runs", "between runs of a night", Align::right},
-               {"nights", "between nights", Align::right},
-               {"machines", "between machines", Align::right},
+               {"within", "in a run", Align::right},
+               {"runs", "of runs", Align::right},
+               {"nights", "of nights", Align::right},
+               {"machines", "of machines", Align::right},
                {"buy", "what would help"}},
               {}};
   const auto known = detectable(history);
@@ -245,11 +245,11 @@ Section noise_section(const History& history) {
                           text_cell(one.advice)});
   }
   section.blocks.push_back(std::move(table));
-  section.blocks.push_back(
-      report::Text{"Standard deviations, medians over series, of the last 60 nights. Detectable: the smallest step "
-                   "that alarms within 14 "
-                   "nights in 80 % of cases.",
-                   Tone::faint});
+  section.blocks.push_back(report::Text{
+      "Standard deviations of the last 60 nights, medians over series: within a run, between runs of a "
+      "night, between nights, between machines. Detectable: the smallest step that alarms within 14 nights "
+      "in 80 % of cases.",
+      Tone::faint});
   return section;
 }
 

@@ -266,7 +266,10 @@ TEST(Confirm, AllOfANightStayWithinTheirShare) {
 TEST(Bisect, NamesBothCommitsOnlyIfTheyAreCommits) {
   Case one;
   one.add(0, changed(19, -0.2));
-  const auto commands = [&] { return bisect_commands(event_json(one.events()[0], one.history)); };
+  const auto commands = [&] {
+    const auto [good, bad] = commits_of(one.events()[0], one.history);
+    return bisect_commands(good, bad);
+  };
   ASSERT_EQ(commands().size(), 4u);
   EXPECT_EQ(commands()[2], "git bisect start c20 c19");
   one.history.contents.runs[20].commit = "; rm -rf /";
