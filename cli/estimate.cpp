@@ -51,7 +51,9 @@ parallel::TransformerShape shape_of(const transformer::Config& c, const training
 // Why each figure differs from the plan's.
 constexpr const char* korthikanti_differs =
     "16-bit activations with dropout masks; here there is no dropout, activations have the step's precision, attention "
-    "keeps only the logarithms of its sums, and logits are held a block at a time";
+    "keeps only the logarithms of its sums (theirs are what its selective recomputation is about), and logits are held "
+    "a "
+    "block at a time";
 constexpr const char* megatron_differs =
     "18 bytes per parameter, as here in 16 bits on a GPU; its activations assume selective recomputation and dropout, "
     "and ignore gated MLPs and shared heads of keys";
@@ -66,13 +68,12 @@ Json formulas_json(const MemoryEstimator& estimator, const MemoryEstimate& made)
   if (const auto& language = estimator.loaded().language) {
     const TransformerShape shape = shape_of(*language, made.settings);
     const auto activations = [&](Recompute recompute) { return korthikanti_activations(shape, recompute); };
-    const bool full = made.settings.checkpointing == nn::Checkpointing::full;
     json["korthikanti"] = {{"source", korthikanti_source},
                            {"activations",
                             {{"none", activations(Recompute::none)},
                              {"selective", activations(Recompute::selective)},
                              {"full", activations(Recompute::full)}}},
-                           {"value", activations(full ? Recompute::full : Recompute::none)},
+                           {"value", activations(static_cast<Recompute>(made.settings.checkpointing))},
                            {"differs", korthikanti_differs}};
     const double state = megatron_weights_and_optimizer(shape, layout.dp, layout.zero > 0);
     const double kept = megatron_activations(shape);

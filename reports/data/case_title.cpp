@@ -87,13 +87,16 @@ std::string training_title(const Record& r) {
   std::string batch = join({size("micro_batch"), unless(size("seq"), "none")}, " x ");
   if (const std::string image = text_of(r, "image_size"); !image.empty()) batch += fmt::format(" of {0} x {0}", image);
   if (!accumulate.empty()) batch += fmt::format(" (accumulated {} times)", accumulate);
-  const std::string seed = unless(text_of(r, "seed"), "0"), zero = unless(text_of(r, "zero"), "0");
+  const std::string seed = unless(text_of(r, "seed"), "0"), zero = text_of(r, "zero");
+  const std::string checkpointing = text_of(r, "checkpointing");
+  const std::string recomputed = checkpointing == "full"        ? "checkpointed"
+                                 : checkpointing == "selective" ? "norms and activations recomputed"
+                                                                : "";
   return join(
       {join({r.family == "slice" ? "slice of" : "train", text_of(r, "model"), text_of(r, "precision"), batch}, " "),
-       text_of(r, "mode") == "quality" ? "to quality" : "", text_of(r, "checkpointing") == "full" ? "checkpointed" : "",
-       zero.empty() ? "" : "zero " + zero, unless(text_of(r, "scaling"), "weak"),
-       text_of(r, "from").empty() ? "" : "continued", threads_title(r), unless(text_of(r, "path"), "generated"),
-       seed.empty() ? "" : "seed " + seed},
+       text_of(r, "mode") == "quality" ? "to quality" : "", recomputed, zero.empty() ? "" : "zero " + zero,
+       unless(text_of(r, "scaling"), "weak"), text_of(r, "from").empty() ? "" : "continued", threads_title(r),
+       unless(text_of(r, "path"), "generated"), seed.empty() ? "" : "seed " + seed},
       ", ");
 }
 

@@ -37,9 +37,10 @@ class World(unittest.TestCase):
         assert done.returncode == 0, done.stderr + done.stdout
         return [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
 
-    def losses(self, records, family, ranks, scaling="strong"):
+    def losses(self, records, family, ranks, scaling="strong", zero=0):
         found = [r for r in records
-                 if r["family"] == family and r["world"]["ranks"] == ranks and r["params"]["scaling"] == scaling]
+                 if r["family"] == family and r["world"]["ranks"] == ranks and r["params"]["scaling"] == scaling
+                 and r["params"].get("zero", 0) == zero]
         self.assertEqual(len(found), 1)
         self.assertEqual(found[0]["status"], "ok", found[0]["reason"])
         return found[0]["telemetry"]["loss"]["values"][:STEPS]
@@ -100,6 +101,123 @@ class Training(World):
         self.assertEqual([r["labels"]["global_batch"] for r in weak], ["4"])
         strong = [r for r in self.first if r["family"] == "transformer"]
         self.assertEqual({r["labels"]["global_batch"] for r in strong}, {"8"})
+
+
+class DividedState:
+    """What ranks divide (ZeRO) changes their memory and what they exchange, and no loss."""
+
+    def records_of(self, family, ranks):
+        return {r["params"].get("zero", 0): r for r in self.first
+                if r["family"] == family and r["world"]["ranks"] == ranks}
+
+    def test_losses_are_those_of_whole_state_to_the_bit(self):
+        for family in {record["family"] for record in self.first}:
+            for zero in self.records_of(family, 2):
+                self.assertEqual(self.losses(self.first, family, 2), self.losses(self.first, family, 2, zero=zero), zero)
+
+    def test_losses_are_those_of_one_rank(self):
+        for family in {record["family"] for record in self.first}:
+            self.expect_match(family, (2,))
+
+    def test_the_default_is_not_in_the_key(self):
+        for record in self.first:
+            zero = record["params"].get("zero", 0)
+            self.assertEqual("/zero=" in record["key"], zero > 0)
+            self.assertIn("zero", record["key"]) if zero else self.assertNotIn("zero", record["params"])
+
+    def test_state_is_divided(self):
+        metrics = {zero: {m["name"]: m["value"] for m in r["metrics"]} for zero, r in self.records_of("llama", 2).items()}
+        whole, rest = metrics.pop(0), 4096
+        for zero, own in metrics.items():
+            self.assertAlmostEqual(own["planned_optimizer"], whole["planned_optimizer"] / 2, delta=rest)
+            self.assertAlmostEqual(own["planned_gradients"], whole["planned_gradients"] / (2 if zero > 1 else 1), delta=rest)
+            self.assertEqual("planned_communication" in own, zero > 1)
+
+    def test_what_ranks_exchange(self):
+        """2 P elements; 3 P with stage 3, which gathers weights for both passes."""
+        for zero, record in self.records_of("llama", 2).items():
+            metrics = {m["name"]: m["value"] for m in record["metrics"]}
+            moved = [metrics.get("communication_bytes_" + name, 0) / 4 / 1583232 for name in ("data", "gather")]
+            for got, want in zip(moved, {0: (2, 0), 1: (1, 1), 2: (1, 1), 3: (1, 2)}[zero]):
+                self.assertAlmostEqual(got, want, delta=0.02, msg=f"zero {zero}")
+            for name in ("data", "gather"):
+                self.assertEqual("exposed_communication_" + name in metrics, zero > 0)
+            self.assertTrue(all(check["passed"] for check in record["checks"]))
+            names = {check["name"] for check in record["checks"]}
+            self.assertEqual("ranks_with_other_gradients" in names, zero == 0)
+            self.assertIn("ranks_with_other_weights", names)
+
+
+class ZeroTraining(DividedState, World):
+    CASES = [{"family": "llama", "model": "llama-deep-tiny", "seq": 32, "micro_batch": 2, "accumulate": 2,
+              "scaling": "strong", "threads": 1, "zero": [0, 1, 2, 3], "ranks": [1, 2]},
+             {"family": "transformer", "model": "gpt2-tiny", "seq": 32, "micro_batch": 2, "accumulate": 2,
+              "scaling": "strong", "threads": 1, "zero": [0, 3], "ranks": [1, 2]},
+             {"family": "resnet", "model": "resnet-tiny", "micro_batch": 2, "accumulate": 2, "scaling": "strong",
+              "threads": 1, "zero": [0, 3], "ranks": [1, 2]}]
+
+    def run_one(self, name, *words, code=0):
+        out = pathlib.Path(self.folder.name) / name
+        done = subprocess.run([os.environ["ASSAY"], "run", *words, "--ranks", "2", "--out", str(out)], capture_output=True,
+                              text=True, timeout=600)
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        return [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
+
+    def test_memory_used_is_what_was_planned(self):
+        """Plans of at least a gibibyte on each rank."""
+        plan = {"schema": 1, "name": "p", "protocol": {"max_seconds": "1ms", "min_samples": 1, "warmup_seconds": 0},
+                "cases": [{"family": "llama", "model": "llama-160m", "seq": 32, "micro_batch": 1, "threads": 1,
+                           "zero": [1, 2, 3], "ranks": 2}]}
+        path = pathlib.Path(self.folder.name) / "large.json"
+        path.write_text(json.dumps(plan))
+        for record in self.run_one("large", str(path)):
+            checks = {check["name"]: check for check in record["checks"]}
+            self.assertIn("planned_memory", checks, record["key"])
+            self.assertTrue(checks["planned_memory"]["passed"], checks["planned_memory"])
+            terms = subprocess.run([os.environ["ASSAY"], "estimate", "llama-160m", "--json", "--set",
+                                    f"seq=32,micro_batch=1,dp=2,zero={record['params']['zero']}"],
+                                   capture_output=True, text=True, timeout=60, check=True)
+            planned = next(m["value"] for m in record["metrics"] if m["name"] == "planned_memory")
+            self.assertLess(abs(json.loads(terms.stdout)["total_bytes"] - planned), 0.02 * planned, record["key"])
+
+    def test_a_wrong_weight_on_one_rank_is_found(self):
+        words = [f"llama.{name}={value}" for name, value in
+                 {"model": "llama-tiny", "seq": 32, "micro_batch": 2, "threads": 1, "zero": 3}.items()]
+        (record,) = self.run_one("wrong", "llama", *(w for word in words for w in ("--set", word)), "--inject", "wrong-sum",
+                                 code=1)
+        self.assertIn("ranks_with_other_weights", record["reason"])
+
+    def test_a_quality_run_gathers_in_its_evaluations(self):
+        """Ranks that have no samples left of the validation set evaluate with the others."""
+        words = [f"llama.{name}={value}" for name, value in
+                 {"model": "llama-tiny", "mode": "quality", "runs": 1, "threads": 1}.items()]
+        sets = [w for word in words for w in ("--set", word)]
+        found = [self.run_one(f"quality-{zero}", "llama", *sets, "--set", f"llama.zero={zero}")[0] for zero in (0, 3)]
+        losses = [next(m["value"] for m in record["metrics"] if m["name"] == "eval_loss") for record in found]
+        self.assertAlmostEqual(losses[0], losses[1], delta=1e-6)
+
+    def test_refusals_name_the_nearest(self):
+        def refused(*words):
+            done = subprocess.run([os.environ["ASSAY"], "run", *words, "--ranks", "2", "--dry-run"], capture_output=True,
+                                  text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            return done.stderr + done.stdout
+        self.assertIn("use zero=3", refused("llama", "--set", "llama.model=llama-tiny", "--set", "llama.zero=4"))
+        self.assertIn("use zero=0 or precision=bf16", refused("llama", "--set", "llama.model=llama-tiny", "--set",
+                                                              "llama.zero=1", "--set", "llama.precision=fp8"))
+        self.assertIn("use checkpointing=none or full", refused("resnet", "--set", "resnet.model=resnet-tiny", "--set",
+                                                                "resnet.checkpointing=selective"))
+
+
+@unittest.skipUnless("ASSAY_EMULATED" in os.environ, "no emulated GPUs in this build")
+class GpuZeroTraining(DividedState, World):
+    CASES = [{"family": "llama", "model": "llama-deep-tiny", "seq": 16, "micro_batch": 2, "accumulate": 2,
+              "scaling": "strong", "zero": [0, 1, 2, 3], "ranks": [1, 2]}]
+    WORDS = ("--device", "cuda")
+    ENVIRONMENT = {"ASSAY_MODULE_PATH": os.environ.get("ASSAY_EMULATED", ""), "ASSAY_EMULATION": "devices=2"}
+
+    def test_steps_are_captured(self):
+        self.assertEqual({record["choices"]["graph"] for record in self.first}, {"captured"})
 
 
 @unittest.skipUnless("ASSAY_EMULATED" in os.environ, "no emulated GPUs in this build")

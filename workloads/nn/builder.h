@@ -145,6 +145,10 @@ class Builder {
     return parameter && layout_.copies_weights ? plain_operand(parameter) : weight(parameter);
   }
 
+  // A table of which rows are only looked up, and its type: the rounded copy if ranks divide the masters.
+  DType table_type() const { return divides_masters() ? compute() : master(); }
+  Tensor table(Parameter parameter) { return divides_masters() ? plain_operand(parameter) : weight(parameter); }
+
   // Whether the backward pass reads what is being built, rather than a later recomputation of it.
   bool kept_for_backward() const { return training() && (!checkpointing() || recomputing_); }
   // How a tensor is rounded to 8 bits; `name` is unique within the scope.
@@ -189,6 +193,9 @@ class Builder {
   Tensor add(TensorInfo info);
   Tensor plain_operand(Parameter parameter);
   Tensor packed_operand(Parameter parameter, const ops::Op* key, std::size_t bytes, Pack pack);
+  bool divides_masters() const {
+    return layout_.options.layout.divides() && (layout_.copies_weights || layout_.packs_copies);
+  }
   // Of the weights that pack() reads.
   DType packed_type() const { return layout_.packs_copies ? compute() : master(); }
   std::size_t slot_of(const std::string& name, DType dtype);

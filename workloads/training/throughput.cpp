@@ -100,7 +100,7 @@ class ThroughputCase final : public Case {
     if (context_->comm.size() > 1) compare_without_exchange();
     check_repetition(checks);
     fill_record();
-    if (settings_.checkpointing == nn::Checkpointing::full && !extra_seconds_) compare_without_checkpointing();
+    if (settings_.checkpointing != nn::Checkpointing::none && !extra_seconds_) compare_without_checkpointing();
   }
 
   std::vector<Metric> metrics(const Measurement& measured) const override;
@@ -460,7 +460,7 @@ std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
   all.push_back(value_metric("planned_workspace", bytes(memory_.workspace), "B"));
   if (memory_.communication > 0)
     all.push_back(value_metric("planned_communication", bytes(memory_.communication), "B"));
-  if (settings_.checkpointing == nn::Checkpointing::full) {
+  if (settings_.checkpointing != nn::Checkpointing::none) {
     all.push_back(value_metric("checkpointing_time", extra_seconds_, "s"));
     all.push_back(value_metric("checkpointing_saved", saved_measured_, "B", Better::higher));
     all.push_back(value_metric("checkpointing_saved_planned", saved_planned_, "B", Better::higher));

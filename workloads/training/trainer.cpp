@@ -165,13 +165,17 @@ void Trainer::flip_bit(const nn::StatePart& part) {
 }
 
 // Vectors stay whole, however much ranks divide.
+bool Trainer::held_by_all(const nn::StatePart& part) const {
+  if (!settings_.layout.divides()) return true;
+  if (!part.name.starts_with("weights/")) return !part.name.starts_with("moment");
+  const nn::Precision precision = settings_.step_options().precision;
+  return part.shape.size() == 1 || (!settings_.layout.divides(3) && precision.param == precision.master);
+}
+
 const nn::StatePart& Trainer::common_weight(const std::vector<nn::StatePart>& state) const {
-  if (!settings_.layout.divides()) return state.front();
-  const auto vector = std::find_if(state.begin(), state.end(), [](const nn::StatePart& part) {
-    return part.name.starts_with("weights/") && part.shape.size() == 1;
-  });
-  ASSAY_CHECK(vector != state.end(), "the model has no vectors");
-  return *vector;
+  const auto common = std::find_if(state.begin(), state.end(), [this](const auto& part) { return held_by_all(part); });
+  ASSAY_CHECK(common != state.end(), "ranks have no state in common");
+  return *common;
 }
 
 // Every rank sees the same loss and reduced gradients, so all throw together.

@@ -104,6 +104,7 @@ class Trainer {
  private:
   // Fills in the next batch; returns the seconds needed.
   double fill();
+  bool held_by_all(const nn::StatePart& part) const;
   // Threads that make samples.
   int workers() const;
   void refuse_non_finite(const nn::StepResult& result);

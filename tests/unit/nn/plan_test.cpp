@@ -79,6 +79,36 @@ TEST_P(OnCpu, TheEstimateIsTheStepsOwnPlan) {
       }
 }
 
+StepOptions on(StepOptions options, std::int64_t ranks, int zero) {
+  options.layout = {.dp = ranks, .zero = zero};
+  return options;
+}
+
+TEST_P(OnCpu, TheEstimateOfDividedStateIsTheStepsOwnPlan) {
+  constexpr double tolerance = 0.02, least = 64 << 20;
+  std::string why_not;
+  const auto device = assay::test::device_of(DeviceKind::cpu, why_not);
+  ASSERT_TRUE(device) << why_not;
+  const auto model = load(GetParam());
+  for (const char* precision : {"f32", "bf16"})
+    for (const int zero : {1, 2, 3}) {
+      StepOptions options = on(options_of(*model, precision, false, 1), 4, zero);
+      if (!model->images() && zero == 3) options.checkpointing = Checkpointing::selective;
+      std::optional<StepPlan> real;
+      try {
+        real.emplace(*model, options, ops::backend_for(*device), 2);
+      } catch (const UsageError&) {
+        continue;  // a CPU without bf16
+      }
+      const MemoryPlan planned = plan_memory(*model, options);
+      EXPECT_LE(off_by(planned.total(), real->memory.total()),
+                std::max(tolerance * static_cast<double>(real->memory.total()), least))
+          << precision << ", zero " << zero << "\n  " << planned.text() << "\n  " << real->memory.text();
+      EXPECT_EQ(planned.gradients, real->memory.gradients);
+      EXPECT_EQ(planned.optimizer, real->memory.optimizer);
+    }
+}
+
 class OnGpu : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -109,11 +139,6 @@ TEST_P(OnGpu, TheEstimateIsTheStepsOwnPlan) {
   }
 }
 
-StepOptions on(StepOptions options, std::int64_t ranks, int zero) {
-  options.layout = {.dp = ranks, .zero = zero};
-  return options;
-}
-
 TEST(Layouts, DivideTheStateOfAModel) {
   const auto model = test::shipped("llama-160m");
   const StepOptions options = options_of(*model, "bf16", false, 1);
@@ -132,9 +157,8 @@ TEST(Layouts, DivideTheStateOfAModel) {
     EXPECT_EQ(plan.activations, alone.activations);
     EXPECT_EQ(plan.communication > 0, zero > 1);
   }
-  // The two largest neighbours are the last block and the head, or the embedding and the first block.
-  const double pair = 32000.0 * 768 + (4 * 768 * 768 + 3 * 768 * 3072 + 2 * 768);
-  EXPECT_NEAR(static_cast<double>(plan_memory(*model, on(options, 8, 2), gpu).communication), 4 * pair, 4096);
+  // Memory is largest while the head's gradient is whole, beside logits.
+  EXPECT_EQ(plan_memory(*model, on(options, 8, 2), gpu).communication, 4u * 32000 * 768);
   StepOptions fp8 = options_of(*model, "fp8", false, 1);
   EXPECT_THROW(plan_memory(*model, on(fp8, 8, 1), gpu), UsageError);
   EXPECT_THROW(plan_memory(*model, on(options, 8, 4), gpu), UsageError);

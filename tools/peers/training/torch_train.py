@@ -135,4 +135,5 @@ def main():
     print(json.dumps(figure))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -16,7 +16,7 @@ ops::EmbeddingDesc Embedding::desc(const Builder& builder) const {
           .positions = shape_.positions > 0,
           .types = shape_.types,
           .dtype = builder.compute(),
-          .parameters = builder.master(),
+          .parameters = alone() ? builder.table_type() : builder.master(),
           .gradient = builder.gradient_type()};
 }
 
@@ -26,7 +26,8 @@ Tensor Embedding::forward(Builder& builder) {
   const Tensor y = builder.tensor("out", rows * shape_.width, builder.compute());
   const Tensor ids = builder.input(Input::ids, rows);
   const Tensor type_ids = shape_.types > 0 ? builder.input(Input::type_ids, rows) : Tensor{};
-  const Tensor table = builder.weight(table_), positions = builder.weight(positions_), types = builder.weight(types_);
+  const Tensor table = alone() ? builder.table(table_) : builder.weight(table_);
+  const Tensor positions = builder.weight(positions_), types = builder.weight(types_);
   builder.run(builder.op<ops::EmbeddingForward>(desc(builder)), {ids, type_ids, table, positions, types}, {y},
               [=](const Places& at) {
                 return ops::EmbeddingForward::Args{.ids = at.as<std::int32_t>(ids),

@@ -23,6 +23,8 @@ class Embedding {
   Parameter table() const { return table_; }
 
  private:
+  // Nothing is added to the rows of the table before they are rounded.
+  bool alone() const { return !positions_ && !types_; }
   ops::EmbeddingDesc desc(const Builder& builder) const;
 
   EmbeddingShape shape_;
