@@ -1,9 +1,9 @@
 // assay history confirm: decides a suspect tonight, by measuring the last good build and tonight's in turn.
+#include "reports/history/confirm.h"
 #include "cli/command_sides.h"
 #include "cli/history/history.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "reports/history/confirm.h"
 #include "reports/history/document.h"
 
 #include <fmt/format.h>

@@ -92,9 +92,9 @@ void write_csv(const store::Contents& contents, ExportFile& out) {
         return std::isnan(within) ? "" : fmt::format("{}", value * (1 + sign * within));
       };
       out.line(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", run.started, field(identity.machine),
-                           field(identity.key), field(identity.metric), field(identity.unit),
-                           word_of(identity.better), value, bound(-1), bound(+1), field(run.commit),
-                           field(identity.device), identity.ranks, field(run.branch)));
+                           field(identity.key), field(identity.metric), field(identity.unit), word_of(identity.better),
+                           value, bound(-1), bound(+1), field(run.commit), field(identity.device), identity.ranks,
+                           field(run.branch)));
     }
 }
 

@@ -14,7 +14,7 @@ struct Known {
   std::string_view families;  // "|gemm|peak|"; empty: any
 };
 
-constexpr std::array<Known, 60> table{{
+constexpr auto table = std::to_array<Known>({
     {"throughput", "FLOP/s", "|gemm|peak|"},
     {"throughput", "OP/s", "|gemm|peak|"},
     {"throughput", "img/s", "|dataloader|resnet|"},
@@ -78,7 +78,7 @@ constexpr std::array<Known, 60> table{{
     {"planned_workspace", "B", ""},
     {"planned_communication", "B", ""},
     {"checkpointing_saved", "B", ""},
-}};
+});
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 #include "reports/diagnosis/evidence.h"
 
-#include "harness/statistics/slowest.h"
 #include "harness/json/json.h"
+#include "harness/statistics/slowest.h"
 #include "harness/statistics/statistics.h"
 #include "reports/data/figures.h"
 #include "reports/roofline/roofs.h"

@@ -52,7 +52,8 @@ struct Recipe {
 // Throws UsageError that lists all errors of the file, with place and nearest name.
 Recipe read_recipe(const std::filesystem::path& file);
 
-// The recipe of a model, by its name or file: configs/recipes/MODEL.json, else that of its family. Throws UsageError if neither exists.
+// The recipe of a model, by its name or file: configs/recipes/MODEL.json, else that of its family. Throws UsageError if
+// neither exists.
 Recipe find_recipe(const std::string& name_or_file, const std::string& family);
 
 }  // namespace assay::training

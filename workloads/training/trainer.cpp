@@ -235,11 +235,11 @@ Evaluation Trainer::evaluate() {
 
 Transfer Trainer::save(const std::filesystem::path& file, const CheckpointIdentity& identity, Json meta) {
   meta["steps"] = steps_;
-  const CheckpointNotes notes{identity,
-                              fmt::format("{} rank{}, zero {}, micro_batch {}, accumulate {}", comm_.size(),
-                                          comm_.size() == 1 ? "" : "s", settings_.layout.zero, settings_.micro_batch,
-                                          settings_.accumulate),
-                              std::move(meta)};
+  const CheckpointNotes notes{
+      identity,
+      fmt::format("{} rank{}, zero {}, micro_batch {}, accumulate {}", comm_.size(), comm_.size() == 1 ? "" : "s",
+                  settings_.layout.zero, settings_.micro_batch, settings_.accumulate),
+      std::move(meta)};
   return write_checkpoint(file, notes, step_->state(), device_, comm_);
 }
 
