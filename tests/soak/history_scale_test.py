@@ -63,7 +63,7 @@ class Scale(HistoryCase):
                 shutil.rmtree(self.dir / "runs")
         print(f"{NIGHTS} nights added: {added:.1f} CPU seconds", flush=True)
         self.spent("all nights analysed", "history", "check", "--store", "h.db", "--json", "h.json", "--html", "h.html",
-                              code=1)
+                   code=1)
         size = sum(os.path.getsize(path) for path in self.dir.glob("h.db*"))
         print(f"store: {size / 2**20:.0f} MiB, {size / (SERIES * NIGHTS):.1f} bytes a figure; page: "
               f"{os.path.getsize(self.dir / 'h.html') / 1e6:.2f} MB", flush=True)
