@@ -8,6 +8,7 @@ namespace assay::history {
 
 namespace {
 
+// 0 of a step within the range of its series' excursions.
 double size_of(const Suspect& suspect) { return suspect.change.same_night ? std::abs(suspect.change.shift) : 0; }
 
 }  // namespace
@@ -15,7 +16,7 @@ double size_of(const Suspect& suspect) { return suspect.change.same_night ? std:
 const Suspect* to_confirm(const std::vector<Suspect>& suspects) {
   const Suspect* best = nullptr;
   for (const Suspect& one : suspects)
-    if (!one.dismissed && (!best || (one.change.same_night && size_of(one) > size_of(*best)))) best = &one;
+    if (!one.dismissed && (!best || size_of(one) > size_of(*best))) best = &one;
   return best;
 }
 

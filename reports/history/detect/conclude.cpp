@@ -88,11 +88,11 @@ std::optional<Comparison> compare(const Track& track, const SeriesState& state, 
   if (earlier.size() < min_recent || reference.size() < min_nights) return {};
   const Keys keys = test_step(nights, earlier, reference, split.factors(), infinity);
   const Shift shift = hodges_lehmann(nights, earlier, keys.inflation);
-  // Of few nights, key 2 is exact and counts as it is.
+  // Key 2 counts as it is: of few nights, its power of 1.5 would be too small.
   const double p = std::max(keys.p_scores, keys.p_likelihood);
   const Trial trial =
       split.trial(p, shift.value, regime, earlier, nights, static_cast<Night>(nights.size()), track.nights.back(), 0);
-  // Of up to three nights, a stay to the other side says as much.
+  // A stay on the other side shows as well that this series makes some.
   const std::size_t stay = longest_run(earlier, split.older_than(regime), -shift.value);
   return Comparison{.shift = shift.value,
                     .interval = shift.interval,

@@ -6,8 +6,7 @@
 namespace assay::history {
 
 // The group's series on the nights that the analysis of night `last` looks at. Each member counts relative to its own
-// median before a date that moves on every 28 nights; from a replacement of its hardware on, to its
-// median since then.
+// median before a date that moves on every 28 nights; from a replacement of its hardware on, to its median since then.
 Track track_of(std::span<const Track> tracks, const Group& group, Night last);
 
 // As walk(). Returns the group's series on night `last`.
