@@ -242,7 +242,7 @@ class TrainingStep::Impl {
 
   // Layers read copies of the masters. The optimizer updates them, unless the masters were written from outside.
   void refresh_copies() {
-    if (!std::exchange(copies_stale_, false)) return;
+    if (!std::exchange(copies_stale_, false) || plan.parameters.size(Array::copies) == 0) return;
     for (const Update& update : plan.updates)
       if (update.copy)
         update.copy->run(*stream_, {.a = at(Array::masters, update, memory_->weights()),
@@ -333,7 +333,29 @@ class TrainingStep::Impl {
 
   void update(PartClock& clock) {
     clock.begin(Part::optimizer, *stream_);
-    const trace::Span span(trace::Category::sample, "optimizer");
+    {
+      const trace::Span span(trace::Category::sample, "optimizer");
+      take_norm(clock);
+      scales_->update(&memory_->block()->state, *stream_);
+      for (std::size_t i = 0; i < plan.updates.size(); ++i) {
+        const Update& part = plan.updates[i];
+        part.optimizer->run(*stream_, {.state = &memory_->block()->state,
+                                       .master = at(Array::masters, part, memory_->weights()),
+                                       .gradient = at(Array::gradients, part, memory_->gradients()),
+                                       .moment1 = at(Array::moments, part, memory_->moment(0)),
+                                       .moment2 = at(Array::moments, part, memory_->moment(1)),
+                                       .parameter = at(Array::copies, part, memory_->copies()),
+                                       .workspace = memory_->arena()});
+        if (gathering_) collectives_->gather(plan.parameters.buckets[i], *stream_);
+      }
+    }
+    if (!gathering_) return;
+    clock.begin(Part::exposed_gather, *stream_);
+    const trace::Span span(trace::Category::sample, "exposed_communication");
+    collectives_->join(*stream_);
+  }
+
+  void take_norm(PartClock& clock) {
     StepBlock* block = memory_->block();
     const ops::GradientNorm::Args norm{.gradient = memory_->gradients(),
                                        .state = &block->state,
@@ -348,22 +370,6 @@ class TrainingStep::Impl {
       clock.begin(Part::optimizer, *stream_);
     }
     plan.norm->fold(*stream_, norm);
-    scales_->update(&block->state, *stream_);
-    for (std::size_t i = 0; i < plan.updates.size(); ++i) {
-      const Update& part = plan.updates[i];
-      part.optimizer->run(*stream_, {.state = &block->state,
-                                     .master = at(Array::masters, part, memory_->weights()),
-                                     .gradient = at(Array::gradients, part, memory_->gradients()),
-                                     .moment1 = at(Array::moments, part, memory_->moment(0)),
-                                     .moment2 = at(Array::moments, part, memory_->moment(1)),
-                                     .parameter = at(Array::copies, part, memory_->copies()),
-                                     .workspace = memory_->arena()});
-      if (gathering_) collectives_->gather(plan.parameters.buckets[i], *stream_);
-    }
-    if (!gathering_) return;
-    clock.begin(Part::exposed_gather, *stream_);
-    const trace::Span waiting(trace::Category::sample, "exposed_communication");
-    collectives_->join(*stream_);
   }
 
   void walk(const Program& program, std::int64_t micro_batch, Walk how) {
