@@ -77,12 +77,16 @@ class Training(AssayCase):
         self.assertIn("losses_that_do_not_repeat", record["reason"])
 
     def test_checkpointing_computes_the_same(self):
-        plain, full = self.run_plan(self.entry(), self.entry(checkpointing="full"))
-        self.assertEqual(plain["telemetry"]["loss"]["values"][:10], full["telemetry"]["loss"]["values"][:10])
-        metrics = self.metrics(full)
-        self.assertIsNotNone(metrics["checkpointing_time"])
-        self.assertEqual(metrics["checkpointing_saved_planned"],
-                         self.metrics(plain)["planned_memory"] - metrics["planned_memory"])
+        plain, *others = self.run_plan(self.entry(checkpointing=["none", "selective", "full"]))
+        kept = [self.metrics(plain)["planned_memory"]]
+        for record in others:
+            self.assertEqual(plain["telemetry"]["loss"]["values"][:10], record["telemetry"]["loss"]["values"][:10])
+            metrics = self.metrics(record)
+            kept.append(metrics["planned_memory"])
+            self.assertIsNotNone(metrics["checkpointing_time"])
+            self.assertEqual(metrics["checkpointing_saved_planned"], kept[0] - kept[-1])
+        self.assertEqual(kept, sorted(kept, reverse=True))
+        self.assertEqual(len(set(kept)), 3)
 
     def test_checkpoints_resume_to_the_bit(self):
         record, = self.run_plan(self.entry(save_every=4))
