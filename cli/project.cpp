@@ -3,6 +3,7 @@
 #include "cli/files.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "reports/cost/cost.h"
 #include "reports/data/words.h"
 #include "reports/scaling/projection.h"
@@ -102,7 +103,7 @@ std::string with_range(const report::Estimate& estimate, const auto& format) {
              : value;
 }
 
-void print(const ProjectedSeries& one) {
+void print_projected(const ProjectedSeries& one) {
   const report::scaling::Series& series = *one.series;
   const report::scaling::Projection& projection = one.projection;
   const auto seconds = [](double value) { return format_quantity(value, "s"); };
@@ -155,9 +156,9 @@ ExitCode run_project(const ProjectOptions& options) {
   if (options.json) {
     Json json = {{"schema", 1}, {"series", Json::array()}};
     for (const ProjectedSeries& one : all) json["series"].push_back(json_of(one));
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}", dump_document(json, 2));
   } else {
-    for (const ProjectedSeries& one : all) print(one);
+    for (const ProjectedSeries& one : all) print_projected(one);
   }
   return ExitCode::ok;
 }

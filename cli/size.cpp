@@ -6,6 +6,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/words.h"
+#include "harness/json/json.h"
 #include "reports/cost/cost.h"
 #include "reports/sizing/records.h"
 
@@ -295,7 +296,7 @@ ExitCode size(const SizeOptions& options) {
   Sizing sizing(options);
   const SizeAnswer& answer = sizing.answer();
   if (options.json)
-    fmt::print("{}\n", to_json(answer).dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}", dump_document(to_json(answer), 2));
   else
     print(answer);
   if (!answer.ranked.empty()) return ExitCode::ok;

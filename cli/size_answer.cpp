@@ -72,8 +72,6 @@ Json json_of(const SizeAnswer& answer, const Sized& sized) {
   const auto usd = own.usd();
   Json json = {{"place", place_of(own, candidates_of(answer))}, {"hardware", own.hardware}, {"gpus", own.gpus}};
   json["layout"] = {{"dp", layout.dp}, {"tp", layout.tp}, {"pp", layout.pp}, {"zero", layout.zero}};
-  const auto planned = parallel::only_planned(layout);
-  json["only_planned"] = planned ? Json(*planned) : Json();
   json["micro_batch"] = sized.estimate.settings.micro_batch;
   json["accumulate"] = sized.estimate.settings.accumulate;
   json["checkpointing"] = word_of(sized.estimate.settings.checkpointing);
@@ -128,7 +126,6 @@ void print_one(const SizeAnswer& answer, const Sized& sized) {
   fmt::print("\n  holds it with micro_batch {}, zero {}, checkpointing {}: {} of {}\n",
              sized.estimate.settings.micro_batch, layout.zero, word_of(sized.estimate.settings.checkpointing),
              bytes_text(sized.estimate.total()), bytes_text(sized.memory_bytes));
-  if (const auto planned = parallel::only_planned(layout)) fmt::print("  {}\n", *planned);
   const Range speed = items_per_gpu(sized);
   fmt::print("  step {} s, {} {} per second on each; {}: {}\n", text_of(own.step.seconds),
              speed.low > 0 ? text_of(speed) : "at most " + figure(*speed.high), items_of(answer),
