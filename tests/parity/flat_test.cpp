@@ -198,13 +198,18 @@ struct Whole {
   double loss_scale = 1;
   double non_finite = 0;    // the value of one element; 0: all are finite
   std::int64_t valid = -1;  // targets, out of the 1,000 that the gradients were scaled for; -1: not counted
+  std::int64_t pieces = 0;  // summed apart, every third held by another rank; 0: all at once
 };
 
 using GradientNormParity = Parity<Whole>;
 
 TEST_P(GradientNormParity, State) {
   const Whole& s = shape();
-  const GradientNormDesc d{.count = s.count, .gradient = dtype()};
+  GradientNormDesc d{.count = s.count, .gradient = dtype()};
+  for (std::int64_t i = s.pieces; i-- > 0;) {
+    const std::int64_t begin = i * s.count / s.pieces, end = (i + 1) * s.count / s.pieces;
+    d.pieces.push_back({begin, end - begin, i % 3 != 2});
+  }
   expect_agreement(kind(), &Backend::gradient_norm, d, [&](Side& side, GradientNorm& op) -> Outputs {
     StepState state;
     state.max_norm = static_cast<float>(s.max_norm);
@@ -244,7 +249,9 @@ INSTANTIATE_TEST_SUITE_P(All, GradientNormParity,
                                                  {"no_target_valid_77", 77, 1, 1, 0, 0},
                                                  {"infinity", 4097, 1, 1, infinity},
                                                  {"negative_infinity", 33, 0, 8, -infinity},
-                                                 {"nan", 70000, 1, 1, nan}}),
+                                                 {"nan", 70000, 1, 1, nan},
+                                                 {"pieces_300007", 300007, 1, 8, 0, -1, 5},
+                                                 {"pieces_not_finite_41", 41, 1, 1, infinity, -1, 2}}),
                          name_of_case<Whole>);
 
 }  // namespace
