@@ -89,14 +89,14 @@ TEST_P(OnCpu, TheEstimateOfDividedStateIsTheStepsOwnPlan) {
   std::string why_not;
   const auto device = assay::test::device_of(DeviceKind::cpu, why_not);
   ASSERT_TRUE(device) << why_not;
-  const auto model = load(GetParam());
+  const auto model = test::shipped(GetParam());
   for (const char* precision : {"f32", "bf16"})
     for (const int zero : {1, 2, 3}) {
       StepOptions options = on(options_of(*model, precision, false, 1), 4, zero);
       if (!model->images() && zero == 3) options.checkpointing = Checkpointing::selective;
       std::optional<StepPlan> real;
       try {
-        real.emplace(*model, options, ops::backend_for(*device), 2);
+        real.emplace(*model, options, profile_of(*device), ops::backend_for(*device), 2);
       } catch (const UsageError&) {
         continue;  // a CPU without bf16
       }
@@ -106,6 +106,12 @@ TEST_P(OnCpu, TheEstimateOfDividedStateIsTheStepsOwnPlan) {
           << precision << ", zero " << zero << "\n  " << planned.text() << "\n  " << real->memory.text();
       EXPECT_EQ(planned.gradients, real->memory.gradients);
       EXPECT_EQ(planned.optimizer, real->memory.optimizer);
+
+      options.layout.dp = 8;
+      const MemoryPlan twice = plan_memory(*model, options), placed = real->memory_on(8);
+      EXPECT_EQ(placed.gradients, twice.gradients);
+      EXPECT_EQ(placed.optimizer, twice.optimizer);
+      EXPECT_LE(off_by(placed.total(), twice.total()), std::max(tolerance * static_cast<double>(twice.total()), least));
     }
 }
 
