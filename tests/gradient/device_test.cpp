@@ -40,10 +40,10 @@ class Training {
   double step(double rate) { return step_.step(rate).loss; }
 
   void save(const std::filesystem::path& file) {
-    training::write_checkpoint(file, {"small", "f32", "case"}, Json::object(), step_.state(), *device_);
+    training::write_checkpoint(file, {.identity = identity_}, step_.state(), *device_, *comm_);
   }
   void restore(const std::filesystem::path& file) {
-    training::read_checkpoint(file, {"small", "f32", "case"}, step_.state(), *device_);
+    training::read_checkpoint(file, identity_, step_.state(), *device_, *comm_);
   }
 
   std::map<std::string, std::vector<float>> gradients() { return read(step_.gradients(), ""); }
@@ -68,6 +68,7 @@ class Training {
     return all;
   }
 
+  training::CheckpointIdentity identity_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Communicator> comm_;

@@ -25,7 +25,7 @@ namespace assay::training {
 // What makes up a checkpoint beside the state. `meta` is for the caller.
 struct CheckpointNotes {
   CheckpointIdentity identity;
-  std::string layout;
+  std::string layout = {};
   Json meta = Json::object();
 };
 
