@@ -1,5 +1,7 @@
 #include "cli/size_layouts.h"
 
+#include "harness/core/error.h"
+
 #include <algorithm>
 #include <set>
 
@@ -44,10 +46,15 @@ const LayoutSearch::Plans& LayoutSearch::plans(const Hardware& hardware, const S
   auto made = estimators_.find(key);
   if (made == estimators_.end()) made = estimators_.emplace(key, make_estimator(model_, hardware.word, sets_)).first;
   const auto [found, fresh] = plans_.try_emplace({&made->second, step});
-  if (fresh)
+  if (!fresh) return found->second;
+  try {
     for (MemoryEstimate& each :
          made->second.on({{"checkpointing", step.first}, {"micro_batch", step.second}}, layouts_))
       found->second.try_emplace({each.layout.dp, each.layout.zero}, std::move(each));
+  } catch (const UsageError&) {
+    if (step.first == word_of(nn::Checkpointing::none)) throw;
+    // This model or precision cannot recompute that.
+  }
   return found->second;
 }
 
