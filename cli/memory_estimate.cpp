@@ -56,9 +56,6 @@ MemoryEstimator::MemoryEstimator(const std::string& model, const std::string& ha
       params_(training::default_params(*loaded_.family)) {
   for (const ParamSpec& spec : schema_) params_.set(spec.name, spec.defaults.front());
   params_.set("model", model);
-  // The family's recipe may have longer sequences than this model can take.
-  if (const std::int64_t limit = loaded_.model->input().max_seq(); limit > 0)
-    if (training::find_recipe(model, loaded_.family->name).seq > limit) params_.set("seq", limit);
   if (!hardware.empty()) hardware_ = read_hardware(find_config("hardware", "hardware sheet", hardware));
 }
 

@@ -117,7 +117,7 @@ Measured read_anchor(const std::string& text, std::vector<HardwareSheet>& sheets
           .items_per_gpu = {speed, std::nullopt},
           .ranks = std::nullopt,
           .basis = Basis::anchor,
-          .source = fmt::format("--anchor, {} per second and GPU on {}", format_number(speed, 0), sheet.name)};
+          .source = fmt::format("--anchor, {} per second and GPU", format_number(speed, 0))};
 }
 
 class Sizing {

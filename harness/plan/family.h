@@ -54,7 +54,7 @@ std::map<std::string, std::string> environment_of(const Family& family, const Pa
 // Whether this family runs at several world sizes; for others, more ranks would only repeat the same measurement.
 bool runs_at_world_sizes(const Family& family);
 
-// Whether the fault can be injected into a case of this family on so many ranks. Crash, hang, oom, slow-rank and
+// Whether the fault can be injected into a case of this family on that many ranks. Crash, hang, oom, slow-rank and
 // oversubscribe fit any case; faults of communication need two ranks.
 bool can_inject(const Family& family, Fault fault, int ranks);
 

@@ -247,10 +247,10 @@ void confirmations(std::size_t count, std::size_t panels, const std::vector<Kind
                    fmt::format("{}", sum.measured), fmt::format("{}", sum.wrong), share(sum.undecided, sum.measured),
                    per(sum.pairs, sum.measured), fmt::format("{}", sum.stepped), share(sum.suspected, sum.stepped),
                    share(sum.first, sum.stepped), share(sum.opened, sum.stepped), per(sum.opening_pairs, sum.opened)}));
-    bound(sum.wrong <= most_of(sum.nights, Options().false_alarms * confirm_share),
+    bound(sum.wrong <= binomial_limit(sum.nights, Options().false_alarms * confirm_share),
           fmt::format("{} events opened by confirmations in {} nights, {}", sum.wrong, sum.nights, name_of(kind)));
     if (kind != Kind::modes)
-      bound(sum.stepped - sum.opened <= most_of(sum.stepped, 0.05),
+      bound(sum.stepped - sum.opened <= binomial_limit(sum.stepped, 0.05),
             fmt::format("{} of {} steps opened the same night, {}", sum.opened, sum.stepped, name_of(kind)));
   }
   fmt::print("\n");
@@ -291,7 +291,7 @@ void branches(std::size_t count, std::size_t blocks, const std::vector<Kind>& ki
           }
         cells.push_back(checks == 0 ? "–" : fmt::format("{} of {}", failed, checks));
         if (kind != Kind::modes)
-          bound(failed <= most_of(checks, Options().false_alarms),
+          bound(failed <= binomial_limit(checks, Options().false_alarms),
                 fmt::format("{} of {} checks of {} series fail, {} nights, {}", failed, checks, size, lengths[k],
                             name_of(kind)));
       }

@@ -18,7 +18,7 @@ std::size_t broken = 0;
 
 }  // namespace
 
-std::size_t most_of(std::size_t n, double chance) {
+std::size_t binomial_limit(std::size_t n, double chance) {
   if (n == 0) return 0;
   const boost::math::binomial cases(static_cast<double>(n), chance);
   return static_cast<std::size_t>(boost::math::quantile(boost::math::complement(cases, 1e-4)));

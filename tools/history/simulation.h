@@ -47,7 +47,7 @@ double share_of(std::size_t n, std::size_t of);
 std::string rate(double x);
 
 // The most of `n` cases that happen with a chance of 1e-4 at least, if each has that chance.
-std::size_t most_of(std::size_t n, double chance);
+std::size_t binomial_limit(std::size_t n, double chance);
 
 // Names a bound that does not hold on stderr; broken_bounds() is then above 0.
 void bound(bool holds, const std::string& what);

@@ -173,7 +173,7 @@ void after_excursions(std::size_t count, const std::vector<Kind>& kinds) {
         });
         const double yearly = share_of(alarms * year, count * 120);
         quiet.push_back(rate(yearly));
-        bound(alarms <= most_of(count * 120, 0.012 / year),
+        bound(alarms <= binomial_limit(count * 120, 0.012 / year),
               fmt::format("{} false alarms per series and year after an excursion, {}", yearly, name_of(kind)));
       }
       fmt::print("{}", row(fmt::format("{}, {:.0f} %", name_of(kind), 100 * size), quiet));

@@ -31,7 +31,7 @@ std::string model_name(const std::filesystem::path& file);
 // Why a plan does not fit this machine's memory, on each of the world's ranks; nothing if it does, or for a GPU, which
 // only the worker sees.
 std::optional<std::string> why_too_large(const nn::MemoryPlan& memory, const World& world);
-// How long so many FLOPs of each rank take at a modest rate.
+// How long that many FLOPs of each rank take at a modest rate.
 double cautious_seconds(double flops, const World& world);
 // Replaces "recipe" by these counts.
 void set_counts(const Settings& settings, Params& params);

@@ -6,6 +6,7 @@
 #include "workloads/data/language.h"
 #include "workloads/data/training_files.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace assay::training {
@@ -103,7 +104,10 @@ Settings settings_from(const ModelFamily& family, const Params& params, int rank
   settings.accumulate = params.number("accumulate").value_or(settings.recipe.accumulate);
   if (!images && params.word("seq") == no_seq)
     throw UsageError(fmt::format("seq={}: {} reads tokens", no_seq, settings.model_name));
-  settings.seq = params.number("seq").value_or(images ? 0 : settings.recipe.seq);
+  // The family's recipe may have longer sequences than this model can take.
+  std::int64_t of_recipe = images ? 0 : settings.recipe.seq;
+  if (const std::int64_t limit = input.max_seq(); limit > 0) of_recipe = std::min(of_recipe, limit);
+  settings.seq = params.number("seq").value_or(of_recipe);
   check_shapes(settings, input, settings.seq > 0);
   if (settings.strong) divide_batch(settings);
   check_quality(settings);

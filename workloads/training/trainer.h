@@ -66,7 +66,7 @@ class Trainer {
   void warm_up();
   // Weights by `seed`, everything else as before the first step.
   void initialise(std::uint64_t seed);
-  // Starts the data where it is after so many steps, in the order of `seed`; workers begin to make batches.
+  // Starts the data where it is after that many steps, in the order of `seed`; workers begin to make batches.
   void open(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed, std::int64_t after = 0);
   // One optimizer step. Throws Error that names step and first tensor if a value is not finite.
   Step step(double learning_rate, const nn::Exchange& exchange = {});

@@ -13,7 +13,7 @@
 
 namespace assay::transformer {
 
-// Beyond any model so far; a step of so many layers is still planned in seconds.
+// Beyond any model so far; a step of that many layers is still planned in seconds.
 inline constexpr std::int64_t max_layers = 1024;
 
 // A member that is there and not null.

@@ -7,7 +7,7 @@
 
 namespace assay::history {
 
-// A test at the place that suits a step best counts as so many.
+// A test at the place that suits a step best counts as this many.
 inline constexpr double placed_tests = 8;
 inline constexpr std::size_t detectable_nights = 14;
 

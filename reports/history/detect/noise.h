@@ -30,7 +30,7 @@ struct Correlation {
 // where regimes start. From their normal scores, so that outliers count as extremes only.
 Correlation correlation_of(std::span<const double> residuals, std::span<const std::size_t> regime_starts);
 
-// The same of values in blocks of so many, each less its own median.
+// The same of values in blocks of that many, each less its own median.
 Correlation correlation_within(std::span<const double> values, std::size_t block);
 
 // V_m: the variance of the mean of m nights over that of independent nights.

@@ -83,7 +83,8 @@ TEST(Sweeps, FailedCasesHaveNoThroughput) {
   EXPECT_EQ(found.sweeps[0].points[*found.sweeps[0].best].value, 2);
   const Found none({failed});
   EXPECT_THAT(none.text(), HasSubstr("no value has a valid throughput"));
-  for (const Block& block : sweep_sections(none.sweeps).front().blocks)
+  const std::vector<Section> sections = sweep_sections(none.sweeps);
+  for (const Block& block : sections.front().blocks)
     EXPECT_FALSE(std::holds_alternative<Figure>(block));
 }
 

@@ -103,7 +103,7 @@ class CheckpointFile : public testing::Test {
     return checksum;
   }
   std::string save(int ranks = 1, int state = 1) { return save(ranks, state, file_); }
-  // Reads on so many ranks; expects this state.
+  // Reads on that many ranks; expects this state.
   std::string load(int ranks, int state) {
     std::string checksum;
     test::run_ranks(ranks, [&](Communicator& comm) {
