@@ -157,7 +157,7 @@ std::array<Branches, 3> branches_of(Kind kind, std::size_t count, std::size_t bl
       for (std::size_t b = 0; b < blocks; ++b) {
         const std::span<const double> values = std::span(later).subspan(b * longest, lengths[k]);
         if (const auto one = compare(track, state, values, {}, 300)) made[k].clean[b][i].found = *one;
-        for (std::size_t s = 0; b == 0 && i < made[k].slower[s].size() && s < 3; ++s) {
+        for (std::size_t s = 0; b == 0 && s < 3 && i < made[k].slower[s].size(); ++s) {
           std::vector<double> slower(values.begin(), values.end());
           for (double& x : slower) x -= std::log1p(steps[s]);
           made[k].slower[s][i] = compare(track, state, slower, {}, 300);

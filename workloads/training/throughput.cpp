@@ -112,7 +112,7 @@ class ThroughputCase final : public Case {
     memory_watch_.emplace(context.device);
     trainer_->allocate();
     const bool gpu = context.device.kind() != DeviceKind::cpu;
-    if (gpu || settings_.layout.divides()) connect(context);
+    connect(context);
     if (gpu) trainer_->warm_up();
     const std::uint64_t seed = settings_.seed + context.inputs.seed;
     damage_image(*data_, seed, context);
@@ -135,7 +135,7 @@ class ThroughputCase final : public Case {
     return files_->continue_from(*trainer_);
   }
 
-  // NCCL allocates at its first calls and keeps what it has; MPI copies what it reduces and scatters, in each call.
+  // NCCL allocates at its first calls and keeps what it has; MPI copies what it reduces, in each call.
   void connect(Context& context) {
     if (context.comm.size() == 1) return;
     const MemoryWatch watch(context.device);
@@ -449,8 +449,7 @@ std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
   const auto bytes = [](std::uint64_t count) { return static_cast<double>(count); };
   all.push_back(value_metric("peak_memory", peak_bytes_ ? std::optional(bytes(*peak_bytes_)) : std::nullopt, "B"));
   all.push_back(value_metric("memory_growth", growth_, "B"));
-  if (context_->comm.size() > 1 && (context_->device.kind() != DeviceKind::cpu || settings_.layout.divides()))
-    all.push_back(value_metric("communication_memory", communication_, "B"));
+  if (context_->comm.size() > 1) all.push_back(value_metric("communication_memory", communication_, "B"));
   all.push_back(value_metric("planned_memory", bytes(memory_.total()), "B"));
   all.push_back(value_metric("planned_weights", bytes(memory_.weights), "B"));
   all.push_back(value_metric("planned_gradients", bytes(memory_.gradients), "B"));
