@@ -24,15 +24,15 @@ SKIPPED = 77
 STACK_ALLOWED = {}
 # Kernels that compute in double by design: the memory suite, like STREAM; sums of squares and of losses, pow() once per
 # step, trials, f64 cases.
-DOUBLE_ALLOWED = re.compile(r"^memory::|\b(square_sums(_of_pieces)?|finish_norm|add_losses|prepare_step|batch_norm_statistics"
+DOUBLE_ALLOWED = re.compile(r"^memory::|\b(square_sums|piece_sums|finish_norm|add_losses|prepare_step|batch_norm_statistics"
                             r"|batch_norm_parameters|join_parts|compare_arrays)\b|double|fp64|f64")
 # Our memory-bound kernels: use vectors, unless their last template argument is 1.
 WIDE = re.compile(
     r"\b(norm_forward|norm_backward|activation|activation_gradient|rotary|embedding|sum_tiles|sum_positions"
-    r"|cross_entropy|optimizer_step|square_sums(_of_pieces)?|elementwise|batch_norm_\w+|pool_\w+)<(?!.*, 1>)")
+    r"|cross_entropy|optimizer_step|square_sums|piece_sums|elementwise|batch_norm_\w+|pool_\w+)<(?!.*, 1>)")
 
 # Those that write single numbers.
-READS = re.compile(r"\b(square_sums<|batch_norm_moments<|cross_entropy<\w+, false, )")
+READS = re.compile(r"\b(square_sums<|piece_sums<|batch_norm_moments<|cross_entropy<\w+, false, )")
 
 # 16-byte loads that a thread has in flight: their number per array times the number of arrays.
 AHEAD = {

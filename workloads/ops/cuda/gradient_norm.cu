@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(threads)
 // One sum per piece, by a block of threads each.
 template <typename T>
 __global__ void __launch_bounds__(threads)
-    square_sums_of_pieces(const T* gradient, bool in_vectors, const GradientNormDesc::Piece* pieces, double* sums) {
+    piece_sums(const T* gradient, bool in_vectors, const GradientNormDesc::Piece* pieces, double* sums) {
   __shared__ double scratch[warp_threads];
   const GradientNormDesc::Piece piece = pieces[blockIdx.x];
   double sum = 0;
@@ -119,7 +119,7 @@ class CudaGradientNorm final : public CudaOp<GradientNorm> {
     auto* sums = static_cast<double*>(args.workspace);
     const auto* gradient = static_cast<const T*>(args.gradient);
     if (op.pieces_.data())
-      return cuda::launch(square_sums_of_pieces<T>, op.blocks_, threads, 0, stream, gradient, aligned(gradient),
+      return cuda::launch(piece_sums<T>, op.blocks_, threads, 0, stream, gradient, aligned(gradient),
                           op.pieces_.as<GradientNormDesc::Piece>(), sums);
     const std::int64_t vectors = aligned(gradient) ? op.d_.count / lanes<T> : 0;
     cuda::launch(square_sums<T>, op.blocks_, threads, 0, stream, gradient, vectors, op.d_.count, sums);
