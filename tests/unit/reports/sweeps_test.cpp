@@ -84,8 +84,7 @@ TEST(Sweeps, FailedCasesHaveNoThroughput) {
   const Found none({failed});
   EXPECT_THAT(none.text(), HasSubstr("no value has a valid throughput"));
   const std::vector<Section> sections = sweep_sections(none.sweeps);
-  for (const Block& block : sections.front().blocks)
-    EXPECT_FALSE(std::holds_alternative<Figure>(block));
+  for (const Block& block : sections.front().blocks) EXPECT_FALSE(std::holds_alternative<Figure>(block));
 }
 
 TEST(Sweeps, OnlyWhatRanFits) {
