@@ -6,6 +6,7 @@
 #include "workloads/nn/step_plan.h"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -266,11 +266,12 @@ class Sizing {
     std::optional<std::uint64_t> least_bytes;
     for (const Hardware& hardware : hardware_) {
       const HardwareSheet& sheet = hardware.sheet;
-      if (!peak_of(sheet, answer_.precision) || !sheet.memory_bytes || search_.on(hardware, gpus_.back()).fits)
-        continue;
+      if (!peak_of(sheet, answer_.precision) || !sheet.memory_bytes) continue;
+      const Held held = search_.on(hardware, gpus_.back());
+      if (held.fits) continue;
       if (const auto more = search_.fewest_above(hardware, gpus_.back()))
         answer_.would.push_back(fmt::format("{} x {}: --gpus {}", sheet.name, *more, *more));
-      const std::uint64_t needed = search_.on(hardware, gpus_.back()).estimate.total();
+      const std::uint64_t needed = held.estimate.total();
       least_bytes = std::min(least_bytes.value_or(needed), needed);
     }
     if (answer_.would.empty() && least_bytes)

@@ -1,5 +1,7 @@
 #include "reports/sizing/forecast.h"
 
+#include "reports/cost/cost.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +13,6 @@ namespace assay::report::sizing {
 
 namespace {
 
-constexpr double seconds_an_hour = 3600;
-
 std::optional<double> fastest_link(const HardwareSheet& sheet) {
   std::optional<double> fastest;
   for (const HardwareSheet::Link& link : sheet.links) fastest = std::max(fastest.value_or(0), link.bytes_per_second);
@@ -23,20 +23,20 @@ std::optional<double> fastest_link(const HardwareSheet& sheet) {
 std::vector<const PublishedRun*> runs_like(const HardwareSheet& sheet, const Work& work, std::int64_t gpus,
                                            const Published& published) {
   constexpr double near = 2;
-  constexpr std::size_t fewest = 2;  // one alone says nothing about others
+  constexpr std::size_t min_runs = 2;  // one alone says nothing about others
   std::vector<const PublishedRun*> runs;
   double smallest = std::numeric_limits<double>::infinity(), largest = 0;
-  std::int64_t longest = 0, most = 0;
+  std::int64_t max_seq = 0, max_gpus = 0;
   for (const PublishedRun& run : published.training) {
     if (run.hardware != sheet.name || run.precision != work.precision) continue;
     runs.push_back(&run);
     smallest = std::min(smallest, run.weights);
     largest = std::max(largest, run.weights);
-    longest = std::max(longest, run.seq);
-    most = std::max(most, run.gpus.value_or(0));
+    max_seq = std::max(max_seq, run.seq);
+    max_gpus = std::max(max_gpus, run.gpus.value_or(0));
   }
-  const bool among = runs.size() >= fewest && work.parameters * near >= smallest && work.parameters <= largest * near &&
-                     work.seq > 0 && work.seq <= longest && gpus <= most;
+  const bool among = runs.size() >= min_runs && work.parameters * near >= smallest &&
+                     work.parameters <= largest * near && work.seq > 0 && work.seq <= max_seq && gpus <= max_gpus;
   return among ? runs : std::vector<const PublishedRun*>();
 }
 
@@ -163,7 +163,7 @@ Range hours_of(const StepTime& step, const Work& work, std::int64_t gpus, double
   const auto lost = [&](double checkpoints, double idle, double failures) {
     return 1 + checkpoints + idle + failures * static_cast<double>(gpus) * published.hours_lost;
   };
-  Range hours = scaled(step.seconds, steps / seconds_an_hour);
+  Range hours = scaled(step.seconds, steps / seconds_per_hour);
   hours.low *= lost(published.checkpoints.low, published.idle.low, published.restarts.low);
   if (hours.high) *hours.high *= lost(published.checkpoints.high, published.idle.high, published.restarts.high);
   return hours;

@@ -144,7 +144,8 @@ Json point_json(const SweepPoint& point) {
 
 std::vector<Sweep> find_sweeps(const RunSet& runs) {
   std::vector<Sweep> sweeps;
-  for (const MachineRuns& group : by_machine(runs)) {
+  const std::vector<MachineRuns> machines = by_machine(runs);
+  for (const MachineRuns& group : machines) {
     std::map<std::string, std::size_t> places;
     for (const CaseRuns& one : group.cases) {
       const Record& record = *one.newest().record;
@@ -161,7 +162,7 @@ std::vector<Sweep> find_sweeps(const RunSet& runs) {
         sweep.parameter = label->second;
         sweep.title = case_title(rest);
         if (rest.world_ranks > 1) sweep.title += fmt::format(", {} ranks", rest.world_ranks);
-        if (by_machine(runs).size() > 1) sweep.title += ", " + group.title;
+        if (machines.size() > 1) sweep.title += ", " + group.title;
       }
       Sweep& sweep = sweeps[place->second];
       const bool unfit = record.status == Status::skipped && record.reason.starts_with("does not fit");

@@ -41,7 +41,24 @@ double off_by(std::uint64_t planned, std::uint64_t real) {
   return std::abs(static_cast<double>(planned) - static_cast<double>(real));
 }
 
-class OnCpu : public testing::TestWithParam<std::string> {};
+// Within 2 % or 64 MiB.
+void expect_near(const MemoryPlan& planned, const MemoryPlan& real, const std::string& what) {
+  constexpr double tolerance = 0.02, least = 64 << 20;
+  EXPECT_LE(off_by(planned.total(), real.total()), std::max(tolerance * static_cast<double>(real.total()), least))
+      << what << "\n  " << planned.text() << "\n  " << real.text();
+  EXPECT_EQ(planned.gradients, real.gradients) << what;
+  EXPECT_EQ(planned.optimizer, real.optimizer) << what;
+}
+
+class OnCpu : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    std::string why_not;
+    device_ = assay::test::device_of(DeviceKind::cpu, why_not);
+    ASSERT_TRUE(device_) << why_not;
+  }
+  std::shared_ptr<Device> device_;
+};
 
 std::vector<std::string> all_models() {
   std::vector<std::string> names;
@@ -56,24 +73,16 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
 INSTANTIATE_TEST_SUITE_P(All, OnCpu, testing::ValuesIn(all_models()), test_name);
 
 TEST_P(OnCpu, TheEstimateIsTheStepsOwnPlan) {
-  constexpr double tolerance = 0.02, least = 64 << 20;
-  std::string why_not;
-  const auto device = assay::test::device_of(DeviceKind::cpu, why_not);
-  ASSERT_TRUE(device) << why_not;
   const auto model = test::shipped(GetParam());
   for (const char* precision : {"f32", "bf16"})
     for (const bool recomputes : {false, true})
       for (const std::int64_t accumulate : {1, 2}) {
         const StepOptions options = options_of(*model, precision, recomputes, accumulate);
-        const auto real = real_plan(*model, options, *device);
+        const auto real = real_plan(*model, options, *device_);
         if (!real) continue;  // a CPU without bf16
         const MemoryPlan planned = plan_memory(*model, options);
-        EXPECT_LE(off_by(planned.total(), real->total()),
-                  std::max(tolerance * static_cast<double>(real->total()), least))
-            << precision << (recomputes ? ", full" : "") << ", accumulate " << accumulate << "\n  " << planned.text()
-            << "\n  " << real->text();
-        EXPECT_EQ(planned.gradients, real->gradients);
-        EXPECT_EQ(planned.optimizer, real->optimizer);
+        expect_near(planned, *real,
+                    fmt::format("{}{}, accumulate {}", precision, recomputes ? ", full" : "", accumulate));
         if (accumulate == 1) continue;  // only those packed forms that are in use at the peak
         EXPECT_LE(off_by(planned.weights, real->weights), 0.05 * static_cast<double>(real->weights)) << precision;
       }
@@ -85,10 +94,6 @@ StepOptions on(StepOptions options, std::int64_t ranks, int zero) {
 }
 
 TEST_P(OnCpu, TheEstimateOfDividedStateIsTheStepsOwnPlan) {
-  constexpr double tolerance = 0.02, least = 64 << 20;
-  std::string why_not;
-  const auto device = assay::test::device_of(DeviceKind::cpu, why_not);
-  ASSERT_TRUE(device) << why_not;
   const auto model = test::shipped(GetParam());
   for (const char* precision : {"f32", "bf16"})
     for (const int zero : {1, 2, 3}) {
@@ -96,22 +101,14 @@ TEST_P(OnCpu, TheEstimateOfDividedStateIsTheStepsOwnPlan) {
       if (!model->images() && zero == 3) options.checkpointing = Checkpointing::selective;
       std::optional<StepPlan> real;
       try {
-        real.emplace(*model, options, profile_of(*device), ops::backend_for(*device), 2);
+        real.emplace(*model, options, profile_of(*device_), ops::backend_for(*device_), 2);
       } catch (const UsageError&) {
         continue;  // a CPU without bf16
       }
-      const MemoryPlan planned = plan_memory(*model, options);
-      EXPECT_LE(off_by(planned.total(), real->memory.total()),
-                std::max(tolerance * static_cast<double>(real->memory.total()), least))
-          << precision << ", zero " << zero << "\n  " << planned.text() << "\n  " << real->memory.text();
-      EXPECT_EQ(planned.gradients, real->memory.gradients);
-      EXPECT_EQ(planned.optimizer, real->memory.optimizer);
-
+      const std::string what = fmt::format("{}, zero {}", precision, zero);
+      expect_near(plan_memory(*model, options), real->memory, what);
       options.layout.dp = 8;
-      const MemoryPlan twice = plan_memory(*model, options), placed = real->memory_on(8);
-      EXPECT_EQ(placed.gradients, twice.gradients);
-      EXPECT_EQ(placed.optimizer, twice.optimizer);
-      EXPECT_LE(off_by(placed.total(), twice.total()), std::max(tolerance * static_cast<double>(twice.total()), least));
+      expect_near(real->memory_on(8), plan_memory(*model, options), what + " on 8 ranks");
     }
 }
 

@@ -22,12 +22,25 @@ ops::NormDesc Norm::desc(const Builder& builder, bool residual) const {
 Tensor Norm::forward(Builder& builder, Tensor x, Tensor residual, std::int64_t rows) {
   const Builder::Scope scope(builder, name_);
   rows_ = rows;
-  const auto op = builder.op<ops::NormForward>(desc(builder, static_cast<bool>(residual)));
   const std::int64_t elements = rows * shape_.columns;
   const Tensor y = builder.tensor("out", elements, builder.compute());
   const Tensor sum = residual ? builder.tensor("sum", elements, builder.compute()) : Tensor{};
   mean_ = shape_.kind == ops::NormKind::layer ? builder.tensor("mean", rows, builder.statistics()) : Tensor{};
   inverse_ = builder.tensor("inverse_deviation", rows, builder.statistics());
+  normalise(builder, x, residual, sum, y);
+  sum_ = residual ? sum : x;
+  return y;
+}
+
+Tensor Norm::recompute(Builder& builder) const {
+  const Builder::Scope scope(builder, name_);
+  const Tensor y = builder.tensor("again", rows_ * shape_.columns, builder.compute());
+  normalise(builder, sum_, {}, {}, y);
+  return y;
+}
+
+void Norm::normalise(Builder& builder, Tensor x, Tensor residual, Tensor sum, Tensor y) const {
+  const auto op = builder.op<ops::NormForward>(desc(builder, static_cast<bool>(residual)));
   const Tensor weight = builder.weight(weight_), bias = builder.weight(bias_), mean = mean_, inverse = inverse_;
   builder.run(op, {x, residual, weight, bias}, {sum, y, mean, inverse}, [=](const Places& at) {
     return ops::NormForward::Args{.x = at.at(x),
@@ -39,25 +52,6 @@ Tensor Norm::forward(Builder& builder, Tensor x, Tensor residual, std::int64_t r
                                   .saved_mean = at.at(mean),
                                   .saved_inverse_deviation = at.at(inverse)};
   });
-  sum_ = residual ? sum : x;
-  return y;
-}
-
-Tensor Norm::recompute(Builder& builder) const {
-  const Builder::Scope scope(builder, name_);
-  const auto op = builder.op<ops::NormForward>(desc(builder, false));
-  const Tensor y = builder.tensor("again", rows_ * shape_.columns, builder.compute());
-  const Tensor weight = builder.weight(weight_), bias = builder.weight(bias_), sum = sum_;
-  const Tensor mean = mean_, inverse = inverse_;
-  builder.run(op, {sum, weight, bias}, {y, mean, inverse}, [=](const Places& at) {
-    return ops::NormForward::Args{.x = at.at(sum),
-                                  .weight = at.at(weight),
-                                  .bias = at.at(bias),
-                                  .y = at.at(y),
-                                  .saved_mean = at.at(mean),
-                                  .saved_inverse_deviation = at.at(inverse)};
-  });
-  return y;
 }
 
 Tensor Norm::backward(Builder& builder, Tensor dy, Tensor dsum) {

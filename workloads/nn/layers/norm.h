@@ -31,6 +31,8 @@ class Norm {
 
  private:
   ops::NormDesc desc(const Builder& builder, bool residual) const;
+  // Reads `x` and, where there is one, `residual`, whose sum it writes to `sum`.
+  void normalise(Builder& builder, Tensor x, Tensor residual, Tensor sum, Tensor y) const;
 
   std::string name_;
   NormShape shape_;
