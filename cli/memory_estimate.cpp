@@ -174,9 +174,13 @@ std::optional<bool> MemoryEstimator::fits(const MemoryEstimate& estimate) const 
 }
 
 std::optional<Alternative> MemoryEstimator::fitting(const std::vector<Change>& changes) const {
-  MemoryEstimate made = with(changes);
-  if (!fits(made).value_or(false)) return std::nullopt;
-  return Alternative{text_of(changes), std::move(made)};
+  try {
+    MemoryEstimate made = with(changes);
+    if (fits(made).value_or(false)) return Alternative{text_of(changes), std::move(made)};
+  } catch (const UsageError&) {
+    // Not of this model: selective recomputation is for transformers.
+  }
+  return std::nullopt;
 }
 
 // The largest micro-batch that fits, by halving the interval: memory grows with it.
@@ -217,11 +221,13 @@ std::vector<Alternative> MemoryEstimator::alternatives() const {
   const auto add = [&](std::optional<Alternative> found) {
     if (found) all.push_back(std::move(*found));
   };
+  const std::vector<Change> selective = {{"checkpointing", std::string("selective")}};
   const std::vector<Change> full = {{"checkpointing", std::string("full")}};
-  const bool recomputes = params_.text("checkpointing") == "full";
+  const std::string kept = params_.text("checkpointing");
   add(with_smaller_batch({}));
-  if (!recomputes) add(fitting(full));
-  if (all.empty() && !recomputes) add(with_smaller_batch(full));
+  if (kept == "none") add(fitting(selective));
+  if (kept != "full") add(fitting(full));
+  if (all.empty() && kept != "full") add(with_smaller_batch(full));
   add(with_more_ranks({}));
   if (!all.empty()) return all;
   std::vector<Change> least = full;

@@ -20,6 +20,9 @@ namespace assay {
 
 class JsonValue;
 
+// A flag of a case that was skipped because its memory does not suffice: the end of a sweep.
+inline constexpr std::string_view does_not_fit = "does not fit";
+
 inline constexpr int record_schema = 2;  // of records and run.json as they are written
 
 // Throws Error, unless this build reads records and runs of this schema.

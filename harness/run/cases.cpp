@@ -4,6 +4,7 @@
 #include "harness/core/host.h"
 #include "harness/hosts/placement.h"
 #include "harness/hosts/worker_group.h"
+#include "harness/record/record.h"
 #include "harness/run/supervisor.h"
 
 #include <algorithm>
@@ -105,6 +106,7 @@ std::vector<Job> Todo::jobs(int ranks, RunSink& sink) {
       record.ranks = {{0, prepared_.hosts.allocation.hosts.front().name, "", std::nullopt}};
       record.status = Status::skipped;
       record.reason = *lacking;
+      if (!planned.unfit.empty()) record.flags.emplace_back(does_not_fit);
       sink.record(std::move(record));
       continue;
     }

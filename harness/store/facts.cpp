@@ -3,18 +3,23 @@
 #include "harness/json/json.h"
 #include "harness/record/content_hash.h"
 #include "harness/record/disturbed.h"
+#include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <map>
 #include <set>
 
 namespace assay::store {
 
 namespace {
+
+constexpr double min_share = 1.0 / 32;  // that Others::text tells apart
 
 // Change from one minute to the next, so they explain nothing.
 bool fleeting(std::string_view name) {
@@ -76,14 +81,14 @@ std::string plan_hash(const Json& cases) {
   return fmt::format("{:016x}", sum);
 }
 
-// What took CPU time from most of a run's cases: "python3", "quota, steal", "none"; empty where no record says.
-std::string disturbers(const RunData& run) {
+// Empty where no record says.
+std::optional<Others> others_of(const RunData& run) {
   std::map<std::string, std::size_t> cases;
-  std::size_t known = 0;
+  std::vector<double> shares;
   for (const Record& record : run.records) {
     if (!record.outside_cpu || record.status != Status::ok) continue;
     const OutsideCpu& outside = *record.outside_cpu;
-    ++known;
+    shares.push_back(outside.lost() / std::max(outside.usable, 1));
     std::set<std::string> names;
     for (const OutsideCpu::Process& process : outside.processes)
       if (notable(outside, process.cpus)) names.insert(process.name);
@@ -92,15 +97,37 @@ std::string disturbers(const RunData& run) {
     if (notable(outside, outside.throttled.value_or(0))) names.insert("quota");
     for (const std::string& name : names) ++cases[name];
   }
-  std::erase_if(cases, [&](const auto& one) { return 2 * one.second <= known; });
+  if (shares.empty()) return std::nullopt;
+  std::erase_if(cases, [&](const auto& one) { return 2 * one.second <= shares.size(); });
   std::vector<std::string> names;
   for (const auto& [name, count] : cases) names.push_back(name);
-  return known == 0 ? "" : names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+  return Others{fmt::format("{}", fmt::join(names, ", ")), median(shares)};
 }
 
 bool is_imported(const RunData& run) { return member(run.run, "/source").is_object(); }
 
 }  // namespace
+
+std::string Others::text() const {
+  if (names.empty()) return "none";
+  const double level = std::exp2(std::round(std::log2(std::clamp(share, min_share, 1.0))));
+  return fmt::format("{} ({:.3g} %)", names, 100 * level);
+}
+
+Others Others::of(std::string_view text) {
+  if (text.empty() || text == "none") return {};
+  Others others{std::string(text), min_share};
+  const std::size_t bracket = text.rfind(" (");
+  if (bracket == text.npos || !text.ends_with(" %)")) return others;
+  double percent = 0;
+  const char* const digits = text.data() + bracket + 2;
+  if (const auto [end, error] = std::from_chars(digits, text.data() + text.size() - 3, percent);
+      error != std::errc() || end != text.data() + text.size() - 3 || !(percent >= 0 && percent <= 100))
+    return others;
+  others.names.resize(bracket);
+  others.share = std::max(percent / 100, min_share);
+  return others;
+}
 
 std::string fact_of(const Facts& facts, const std::string& name) {
   const auto found = facts.find(name);
@@ -126,7 +153,7 @@ Facts facts_of(const RunData& run, const AddOptions& options) {
     for (const auto& [name, value] : labels.items()) facts[name] = scalar_text(value);
   else
     flatten(labels, "label", facts);
-  if (std::string names = disturbers(run); !names.empty()) facts["outside_cpu"] = std::move(names);
+  if (const auto others = others_of(run)) facts["outside_cpu"] = others->text();
   if (std::string name = text_member(run.run, "/plan/name"); !name.empty()) facts["plan.name"] = std::move(name);
   if (const Json& cases = member(run.run, "/plan/cases"); cases.is_array()) facts["plan.cases"] = plan_hash(cases);
   if (const Json& dirty = member(run.run, "/git/dirty"); dirty.is_boolean())

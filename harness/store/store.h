@@ -68,6 +68,16 @@ struct Series {
 using Facts = std::map<std::string, std::string>;  // "gpu.driver" -> "580.65.06"
 // Empty if it is not there.
 std::string fact_of(const Facts& facts, const std::string& name);
+// What took CPU time from most of a run's cases, and the median share of the run's CPUs that they lost, to the nearest
+// power of two, so that the usual background differs from a competitor: the fact outside_cpu.
+struct Others {
+  std::string names;  // "python3, steal"
+  double share = 0;
+
+  std::string text() const;  // "python3 (50 %)"; "none" without names
+  // Of a text that gives no share (an older store's) the share is the smallest.
+  static Others of(std::string_view text);
+};
 
 // Of the environment in run.json or of `assay env --json`, without what changes from minute to minute (load, free
 // memory, error counts). GPUs and other lists give one fact per member: the text that all share, else all of them.

@@ -241,20 +241,24 @@ class Inquiry {
   }
 
   // Other users of the CPUs were seen taking time from the cases, so no statistics are needed; and what a search then
-  // chose is their effect. They must be there on most of the first nights: others that came once explain no lasting
-  // change.
+  // chose is their effect. They must take as much on most of the first nights, and on few of those before: others that
+  // came once, or were always there, explain no lasting change.
   bool disturbs(const Cause& cause) const {
     if (!effect_.slower || cause.fact != "outside_cpu") return false;
+    const double taken = store::Others::of(cause.after).share;
+    if (taken == 0) return false;
     constexpr std::size_t max_nights = 14;
     const TrackedSeries& one = series_[effect_.series.front()];
-    const std::size_t first = one.at_or_after(effect_.first_after).value_or(one.runs.size()),
-                      last = std::min(one.runs.size(), first + max_nights);
-    std::size_t nights = 0;
-    for (std::size_t n = first; n < last; ++n) {
-      const std::string others = facts_.value(one.runs[n], "outside_cpu");
-      nights += !others.empty() && others != "none";
-    }
-    return 2 * nights > last - first;
+    const auto on_most = [&](std::size_t first, std::size_t last) {
+      std::size_t nights = 0;
+      // To a power of two, the same share may be the next smaller one.
+      for (std::size_t n = first; n < last; ++n)
+        nights += store::Others::of(facts_.value(one.runs[n], "outside_cpu")).share >= taken / 2;
+      return 2 * nights > last - first;
+    };
+    const std::size_t here = one.at_or_after(effect_.first_after).value_or(one.runs.size());
+    return on_most(here, std::min(one.runs.size(), here + max_nights)) &&
+           !on_most(here - std::min(here, max_nights), here);
   }
 
   static std::string described(const Cause& cause) {

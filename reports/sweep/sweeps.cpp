@@ -165,7 +165,7 @@ std::vector<Sweep> find_sweeps(const RunSet& runs) {
         if (machines.size() > 1) sweep.title += ", " + group.title;
       }
       Sweep& sweep = sweeps[place->second];
-      const bool unfit = record.status == Status::skipped && record.reason.starts_with("does not fit");
+      const bool unfit = std::find(record.flags.begin(), record.flags.end(), does_not_fit) != record.flags.end();
       (unfit ? sweep.unfit : sweep.points).push_back({*value, &one.newest(), valid_throughput(record)});
     }
   }

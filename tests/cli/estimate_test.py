@@ -6,6 +6,7 @@ import unittest
 
 from assay_case import AssayCase
 
+CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
 MODELS = pathlib.Path(__file__).resolve().parents[1] / "models"
 TERMS = ["weights", "gradients", "optimizer", "activations", "workspace", "communication", "allowance"]
 TINY = {"transformer": "gpt2-tiny", "llama": "llama-tiny", "resnet": "resnet-tiny"}
@@ -156,6 +157,17 @@ class Estimate(AssayCase):
         most = int(fits.split("=")[1])
         self.estimate("llama-1b", f"precision=bf16,micro_batch={most}", "--hardware", "h100-sxm")
         self.estimate("llama-1b", f"precision=bf16,micro_batch={most + 1}", "--hardware", "h100-sxm", code=1)
+
+    def test_selective_checkpointing_that_fits_is_named(self):
+        step = "precision=bf16,micro_batch=8"
+        total = {word: self.estimate("llama-1b", f"{step},checkpointing={word}", "--hardware", "h100-sxm")["total_bytes"]
+                 for word in ("none", "selective")}
+        hardware = json.loads((CONFIGS / "hardware/h100-sxm.json").read_text(encoding="utf-8"))
+        file = self.write("sheet.json", hardware | {"memory_bytes": sum(total.values()) // 2})
+        read = self.estimate("llama-1b", f"{step},checkpointing=none", "--hardware", file, code=1)
+        self.assertIn({"set": "checkpointing=selective", "total_bytes": total["selective"]}, read["would_fit"])
+        images = self.estimate("resnet50", "micro_batch=4096", "--hardware", "t4", code=1)
+        self.assertNotIn("selective", json.dumps(images["would_fit"]))
 
     def test_bad_input(self):
         def refused(sets, *says, model="gpt2-124m", words=()):

@@ -42,6 +42,7 @@ class Sweeps(AssayCase):
         self.assertEqual(sorted(record["key"] for record in records), sorted([*keys[:3], keys[-1]]))
         self.assertEqual({record["labels"]["sweep"] for record in records}, {"micro_batch"})
         unfit, = (record for record in records if record["status"] == "skipped")
+        self.assertIn("does not fit", unfit["flags"])
         self.assertRegex(unfit["reason"], r"^does not fit: \d+ bytes are planned \(.*\), \d+ bytes are usable \(.*\)$")
         planned, usable = (int(word) for word in unfit["reason"].split() if word.isdigit())
         self.assertGreater(planned, usable)

@@ -4,6 +4,7 @@
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/units.h"
+#include "harness/record/record.h"
 #include "workloads/training/case_files.h"
 #include "workloads/training/peak_memory.h"
 #include "workloads/training/roof.h"
@@ -42,9 +43,11 @@ class ThroughputCase final : public Case {
     }
     const auto free = context.device.free_bytes();
     const std::uint64_t planned = trainer_->memory().total();
-    if (free && planned > *free)
-      return fmt::format("does not fit: {} bytes are planned ({}), {} bytes are free ({})", planned,
+    if (free && planned > *free) {
+      context.outputs.flags.emplace_back(does_not_fit);
+      return fmt::format("{}: {} bytes are planned ({}), {} bytes are free ({})", does_not_fit, planned,
                          trainer_->memory().text(), *free, format_bytes(static_cast<double>(*free)));
+    }
     return std::nullopt;
   }
 

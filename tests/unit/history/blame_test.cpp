@@ -38,21 +38,27 @@ TEST(Fisher, IsTheHypergeometricTail) {
 }
 
 TEST(Blame, PutsLastingUsersOfTheCpusFirst) {
-  const auto made = [](int last_night) {
+  const auto made = [](int last_night, const std::string& usual = "none") {
     return machines({"a", "b"}, [=](int machine, int night) {
       const bool busy = machine == 0 && night >= gap_night && night <= last_night;
       return store::Facts{{"gpu.driver", night >= gap_night && machine == 0 ? "581" : "580"},
-                          {"outside_cpu", busy ? "burner" : "none"}};
+                          {"outside_cpu", busy ? "burner (50 %)" : usual}};
     });
   };
   const Blame lasting = blame_of(made(15), {0});
   ASSERT_EQ(lasting.causes.size(), 2u);
   EXPECT_EQ(lasting.causes[0].fact, "outside_cpu");
-  EXPECT_NE(lasting.sentence.find("outside_cpu (none -> burner): took CPU time"), std::string::npos)
+  EXPECT_NE(lasting.sentence.find("outside_cpu (none -> burner (50 %)): took CPU time"), std::string::npos)
       << lasting.sentence;
+  const Blame more = blame_of(made(15, "burner (6.25 %)"), {0});
+  ASSERT_EQ(more.causes.size(), 2u);
+  EXPECT_EQ(more.causes[0].fact, "outside_cpu") << "the same program takes more than it usually did";
   const Blame once = blame_of(made(gap_night), {0});
   ASSERT_EQ(once.causes.size(), 2u);
   EXPECT_NE(once.sentence.find("cannot be told apart"), std::string::npos) << once.sentence;
+  const Blame before = blame_of(made(15, "burner (25 %)"), {0});
+  ASSERT_EQ(before.causes.size(), 2u);
+  EXPECT_NE(before.sentence.find("cannot be told apart"), std::string::npos) << before.sentence;
 }
 
 TEST(Blame, PutsTheDriverFirstAndExoneratesWhatChangedEverywhere) {

@@ -32,6 +32,7 @@ Record unfit(int micro_batch) {
   Record record = point(micro_batch, {});
   record.metrics.clear();
   record.status = Status::skipped;
+  record.flags.emplace_back(does_not_fit);
   record.reason = "does not fit: 9 bytes are planned (9 B), 8 bytes are usable (8 B)";
   return record;
 }

@@ -65,7 +65,7 @@ TEST_F(HistoryStore, KeepsFiguresWithWhatIsKnownAboutThem) {
   EXPECT_EQ(contents.runs[0].commit, "c-a");
   EXPECT_THAT(contents.facts[static_cast<std::size_t>(contents.runs[0].facts)],
               ElementsAre(Pair("cpu.name", "AMD Zen 4"), Pair("git.dirty", "false"), Pair("hostnames", "box"),
-                          Pair("label.rack", "7"), Pair("outside_cpu", "other containers or the kernel")));
+                          Pair("label.rack", "7"), Pair("outside_cpu", "other containers or the kernel (100 %)")));
 }
 
 TEST_F(HistoryStore, KnowsWhatElseUsedTheCpusInMostCases) {
@@ -84,14 +84,28 @@ TEST_F(HistoryStore, KnowsWhatElseUsedTheCpusInMostCases) {
   outside.cpus = 0.9;
   for (Record& record : run.records) record.outside_cpu = outside;
   run.records[0].outside_cpu->processes = {{77, "burner", 0.85}, {78, "small", 0.04}};
-  EXPECT_EQ(outside_cpu(), "other containers or the kernel");
+  EXPECT_EQ(outside_cpu(), "other containers or the kernel (50 %)");
   run.records[1].outside_cpu->processes = {{77, "burner", 0.85}};
   run.records[1].outside_cpu->steal = 0.2;
   run.records[2].outside_cpu->steal = 0.2;
-  EXPECT_EQ(outside_cpu(), "burner, steal");
+  EXPECT_EQ(outside_cpu(), "burner, steal (50 %)");
   outside.cpus = 0;
   for (Record& record : run.records) record.outside_cpu = outside;
   EXPECT_EQ(outside_cpu(), "none");
+}
+
+TEST(Others, KeepTheirShareToAPowerOfTwo) {
+  for (const double share : {1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125}) {
+    const Others read = Others::of(Others{"make, steal", 1.2 * share}.text());
+    EXPECT_EQ(read.names, "make, steal");
+    EXPECT_NEAR(read.share, share, 1e-3);
+  }
+  EXPECT_EQ((Others{"", 0.4}.text()), "none");
+  EXPECT_EQ(Others::of("none").share, 0);
+  for (const char* text : {"make", "make (%)", "make ( %)", "make (50)", "make (nan %)", "make (101 %)", "make (5 5 %)"}) {
+    EXPECT_EQ(Others::of(text).names, text);
+    EXPECT_EQ(Others::of(text).share, 0.03125) << text;
+  }
 }
 
 TEST_F(HistoryStore, LeavesOutWhatIsNoMeasurement) {
