@@ -102,7 +102,8 @@ TEST(Others, KeepTheirShareToAPowerOfTwo) {
   }
   EXPECT_EQ((Others{"", 0.4}.text()), "none");
   EXPECT_EQ(Others::of("none").share, 0);
-  for (const char* text : {"make", "make (%)", "make ( %)", "make (50)", "make (nan %)", "make (101 %)", "make (5 5 %)"}) {
+  for (const char* text :
+       {"make", "make (%)", "make ( %)", "make (50)", "make (nan %)", "make (101 %)", "make (5 5 %)"}) {
     EXPECT_EQ(Others::of(text).names, text);
     EXPECT_EQ(Others::of(text).share, 0.03125) << text;
   }
