@@ -2,9 +2,12 @@
 
 #include "harness/statistics/statistics.h"
 
+#include <boost/math/distributions/students_t.hpp>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
+#include <numeric>
 
 namespace assay {
 
@@ -30,6 +33,29 @@ Robust robust(std::span<const double> values) {
 bool is_outlier(double x, const Robust& others) {
   return std::abs(others.score(x)) >= outlier_score &&
          std::abs(x - others.median) >= outlier_share * std::abs(others.median);
+}
+
+std::vector<std::size_t> extreme_deviates(std::span<const double> values, std::size_t max_count, double error) {
+  std::vector<std::size_t> rest(values.size()), taken;
+  std::iota(rest.begin(), rest.end(), std::size_t{0});
+  std::size_t apart = 0;  // of those taken: all before the last that deviates too much, as it was masked by them
+  while (taken.size() < max_count && rest.size() >= 3) {
+    const double n = static_cast<double>(rest.size());
+    double mean = 0, squares = 0;
+    for (const std::size_t i : rest) mean += values[i] / n;
+    for (const std::size_t i : rest) squares += (values[i] - mean) * (values[i] - mean);
+    const auto off = [&](std::size_t i) { return std::abs(values[i] - mean); };
+    const auto furthest =
+        std::max_element(rest.begin(), rest.end(), [&](std::size_t a, std::size_t b) { return off(a) < off(b); });
+    const boost::math::students_t student(n - 2);
+    const double t = boost::math::quantile(boost::math::complement(student, error / (2 * n)));
+    const double limit = (n - 1) * t / std::sqrt((n - 2 + t * t) * n);
+    taken.push_back(*furthest);
+    if (off(*furthest) > limit * std::sqrt(squares / (n - 1))) apart = taken.size();
+    rest.erase(furthest);
+  }
+  taken.resize(apart);
+  return taken;
 }
 
 }  // namespace assay

@@ -1,7 +1,9 @@
-// Outliers by robust z-scores, which the outliers themselves cannot mask.
+// Outliers by robust z-scores, and by a test with a stated error; neither do the outliers themselves mask.
 #pragma once
 
+#include <cstddef>
 #include <span>
+#include <vector>
 
 namespace assay {
 
@@ -25,5 +27,10 @@ inline constexpr int fewest_for_outliers = 8;
 
 // Both the score and the distance from the median must be large.
 bool is_outlier(double x, const Robust& others);
+
+// Indices of values that stand apart on either side, the most extreme first: at most `max_count` of them, and any at
+// all of normal values with probability `error`. Generalised extreme studentised deviates (Rosner, "Percentage points
+// for a generalized ESD many-outlier procedure", Technometrics 1983).
+std::vector<std::size_t> extreme_deviates(std::span<const double> values, std::size_t max_count, double error);
 
 }  // namespace assay

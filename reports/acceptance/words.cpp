@@ -76,6 +76,10 @@ std::string comparison_text(const Floor& floor, const Judgement& judgement) {
   return text;
 }
 
+std::string rough_percent(double fraction) {
+  return std::abs(fraction) < 0.995 ? fmt::format("{:.2g} %", fraction * 100) : fmt::format("{:.0f} %", fraction * 100);
+}
+
 std::string place_text(const Judgement& judgement) {
   const std::string place = one_line(judgement.entry.place(), 400);
   return judgement.pointer.empty() ? place : place + " " + judgement.pointer;

@@ -13,6 +13,8 @@ std::string filters_text(const Floor& floor);
 std::string floor_title(const Floor& floor);
 // "812 TFLOP/s >= 700 TFLOP/s [789, 830]": the sign is what was found.
 std::string comparison_text(const Floor& floor, const Judgement& judgement);
+// "0.0083 %", "12 %", "270 %": a fraction with two digits.
+std::string rough_percent(double fraction);
 // "run-a/records.jsonl line 7 /metrics/0/value".
 std::string place_text(const Judgement& judgement);
 

@@ -294,6 +294,7 @@ class Check(AssayCase):
             for floor in json.loads((self.dir / "o.json").read_text())["floors"]:
                 pattern, family = floor["key"], floor["key"].split("/")[0]
                 self.assertIn(family, table)
+                self.assertRegex(floor["source"], "https://|^learned from ", "a publication, or records")
                 pairs = [part.split("=", 1) for part in pattern.split("/")[1:] if "=" in part]
                 order = table[family].split()
                 places = [order.index(param) for param, _ in pairs]

@@ -1,0 +1,216 @@
+// What was learned, as a floors file, for people and for machines.
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "harness/core/words.h"
+#include "harness/json/json.h"
+#include "reports/acceptance/acceptance.h"
+#include "reports/acceptance/learn.h"
+#include "reports/acceptance/words.h"
+#include "reports/data/cells.h"
+#include "reports/data/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::report {
+
+namespace {
+
+// Begins the source of every learned floor, and of no other.
+constexpr std::string_view mark = "learned from ";
+
+std::string sigma_text(const std::optional<double>& sigma) { return sigma ? rough_percent(*sigma) : "–"; }
+
+// "12 machines, 36 runs (AMD Zen 4, 2 cores; 2026-01-03 to 2026-01-09)".
+std::string basis_text(const LearnedFloors& learned, std::size_t machines, std::size_t runs) {
+  const std::string name = learned.options.same_machine ? "one machine, " + one_line(learned.machines.front(), 80)
+                                                        : plural(static_cast<std::int64_t>(machines), "machine");
+  std::string about = one_line(learned.hardware);
+  if (!about.empty() && !learned.measured.empty()) about += "; ";
+  about += one_line(learned.measured);
+  return fmt::format("{}, {}{}", name, plural(static_cast<std::int64_t>(runs), "run"),
+                     about.empty() ? "" : fmt::format(" ({})", about));
+}
+
+std::string_view whose(const LearnedFloors& learned) {
+  return learned.options.same_machine ? "for that machine only; a run while it is as it was"
+                                      : "a healthy machine's run";
+}
+
+std::string spread_text(const LearnedFloor& floor) {
+  if (!floor.between) return fmt::format("its runs differ by {}", sigma_text(floor.within));
+  if (!floor.within) return fmt::format("machines, one run each, differ by {}", sigma_text(floor.between));
+  return fmt::format("machines differ by {}, runs of one by {}", sigma_text(floor.between), sigma_text(floor.within));
+}
+
+Json protocol_of_floor(const Record& record) {
+  Json fields = Json::object();
+  if (record.protocol.is_object())
+    for (const auto& [name, value] : record.protocol.items())
+      if (!value.is_structured() && !value.is_null()) fields[name] = value;
+  return fields;
+}
+
+Json floor_of(const LearnedFloors& learned, const LearnedFloor& floor) {
+  const Record& like = *floor.like->record;
+  Json json = {{"key", like.key}, {"metric", floor.metric}, {"unit", floor.unit}};
+  json[floor.better == Better::higher ? "at_least" : "at_most"] = *floor.limit;
+  if (const Json fields = protocol_of_floor(like); !fields.empty()) json["protocol"] = fields;
+  if (like.device == "cpu" || like.device == "cuda") json["device"] = like.device;
+  json["ranks"] = like.world_ranks;
+  json["nodes"] = like.world_nodes;
+  // Schema 1 does not tell conditions from the user's labels.
+  if (like.schema > 1)
+    for (const auto& [name, value] : like.conditions) json["labels"][name] = value;
+  json["source"] =
+      fmt::format("{}{}: {} misses it with at most {}", mark, basis_text(learned, floor.machines, floor.runs),
+                  whose(learned), rough_percent(learned.floor_rate));
+  json["note"] = fmt::format("median {}; {} (standard deviations); finds a loss of {} in 9 of 10 runs",
+                             format_quantity(floor.median, floor.unit), spread_text(floor), rough_percent(*floor.loss));
+  return json;
+}
+
+std::string case_text(const LearnedFloor& floor) {
+  return fmt::format("{} {}", one_line(floor.like->record->key, 400), one_line(floor.metric, 80));
+}
+
+Table floors_table(const LearnedFloors& learned) {
+  Table table{"learned", "", {}, {}};
+  table.columns = {{"case", "case"},
+                   {"median", "median", Align::right},
+                   {"machines", "machines", Align::right},
+                   {"runs", "runs", Align::right},
+                   {"between", "between", Align::right},
+                   {"within", "within", Align::right},
+                   {"limit", "floor", Align::right},
+                   {"loss", "finds a loss of", Align::right}};
+  for (const LearnedFloor& each : learned.cases) {
+    if (!each.limit) continue;
+    const auto sigma = [](const std::optional<double>& value) {
+      return value ? text_cell(sigma_text(value)) : no_cell();
+    };
+    table.rows.push_back({text_cell(case_text(each)), text_cell(format_quantity(each.median, each.unit)),
+                          count_cell(static_cast<std::int64_t>(each.machines)),
+                          count_cell(static_cast<std::int64_t>(each.runs)), sigma(each.between), sigma(each.within),
+                          text_cell(fmt::format("{} {}", each.better == Better::higher ? ">=" : "<=",
+                                                format_quantity(*each.limit, each.unit))),
+                          text_cell(rough_percent(*each.loss))});
+  }
+  return table;
+}
+
+std::string apart_text(const MachineApart& apart) {
+  return fmt::format("{}: {} {} in {}", one_line(apart.machine, 80), rough_percent(std::abs(apart.difference)),
+                     apart.difference < 0 ? "slower" : "faster", one_line(apart.key, 400));
+}
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json case_json(const LearnedFloor& each) {
+  const Record& like = *each.like->record;
+  Json json = {{"key", like.key},
+               {"device", like.device},
+               {"ranks", like.world_ranks},
+               {"metric", each.metric},
+               {"unit", each.unit},
+               {"better", assay::word_of(each.better)},
+               {"median", each.median},
+               {"machines", each.machines},
+               {"runs", each.runs},
+               {"between", or_null(each.between)},
+               {"within", or_null(each.within)}};
+  if (each.limit) {
+    json["limit"] = *each.limit;
+    json["loss_found"] = or_null(each.loss);
+  } else {
+    json["reason"] = each.reason;
+  }
+  return json;
+}
+
+}  // namespace
+
+Json floors_of(const LearnedFloors& learned) {
+  Json json = {{"schema", 1}};
+  json["description"] = fmt::format(
+      "Learned by assay floors learn from {}. {} misses any of these floors with at most {}: {} for each of {} that "
+      "could "
+      "give one (a sum, so less if cases of a machine depend on each other).",
+      basis_text(learned, learned.machines.size(), learned.runs),
+      learned.options.same_machine ? "For that machine only: a run while it is as it was" : "A healthy machine's run",
+      rough_percent(learned.options.false_fail), rough_percent(learned.floor_rate),
+      plural(static_cast<std::int64_t>(learned.tried), "case"));
+  json["floors"] = Json::array();
+  for (const LearnedFloor& each : learned.cases)
+    if (each.limit) json["floors"].push_back(floor_of(learned, each));
+  return json;
+}
+
+bool is_learned(const std::filesystem::path& file) {
+  try {
+    const Floors floors = load_floors(file);
+    return std::all_of(floors.floors.begin(), floors.floors.end(),
+                       [](const Floor& floor) { return floor.source.starts_with(mark); });
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
+Document learned_document(const LearnedFloors& learned) {
+  Document document;
+  document.title = "Assay floors";
+  if (!learned.machines.empty()) document.headline = basis_text(learned, learned.machines.size(), learned.runs);
+  Section floors{"floors", "", {}};
+  if (learned.floors() > 0) {
+    floors.blocks.push_back(
+        Text{fmt::format("false fails: at most {} of {}, {} for each floor", rough_percent(learned.options.false_fail),
+                         learned.options.same_machine ? "this machine's runs" : "the runs of healthy machines",
+                         rough_percent(learned.floor_rate))});
+    floors.blocks.push_back(floors_table(learned));
+    document.sections.push_back(std::move(floors));
+  }
+  List without{"without", {}}, apart{"apart", {}};
+  for (const LearnedFloor& each : learned.cases)
+    if (!each.limit) without.items.push_back(fmt::format("{}: {}", case_text(each), each.reason));
+  for (const MachineApart& each : learned.apart) apart.items.push_back(apart_text(each));
+  const auto add = [&](const char* title, List list) {
+    const std::string id = list.id;
+    if (!list.items.empty()) document.sections.push_back({id, title, {std::move(list)}});
+  };
+  add("No floor", std::move(without));
+  add(learned.options.outliers == Outliers::leave_out ? "Apart from the others, and left out" : "Apart from the others",
+      std::move(apart));
+  add("Left out, or to know", {"notes", learned.notes});
+  document.verdict = learned.nothing.empty()
+                         ? fmt::format("floors: {} of {}", learned.floors(),
+                                       plural(static_cast<std::int64_t>(learned.cases.size()), "case"))
+                         : "no floors: " + learned.nothing;
+  document.tone = learned.nothing.empty() ? Tone::good : Tone::warn;
+  return document;
+}
+
+Json learned_json(const LearnedFloors& learned) {
+  Json json = {{"schema", 1}};
+  json["false_fail"] = {{"file", learned.options.false_fail},
+                        {"floor", learned.floor_rate > 0 ? Json(learned.floor_rate) : Json()},
+                        {"cases", learned.tried}};
+  json["same_machine"] = learned.options.same_machine;
+  json["hardware"] = learned.hardware.empty() ? Json() : Json(learned.hardware);
+  json["measured"] = learned.measured.empty() ? Json() : Json(learned.measured);
+  json["machines"] = learned.machines;
+  json["runs"] = learned.runs;
+  json["floors"] = Json::array();
+  json["without"] = Json::array();
+  for (const LearnedFloor& each : learned.cases) json[each.limit ? "floors" : "without"].push_back(case_json(each));
+  json["outliers"] = assay::word_of(learned.options.outliers);
+  json["apart"] = Json::array();
+  for (const MachineApart& each : learned.apart)
+    json["apart"].push_back({{"machine", each.machine}, {"key", each.key}, {"difference", each.difference}});
+  json["notes"] = learned.notes;
+  json["nothing"] = learned.nothing.empty() ? Json() : Json(learned.nothing);
+  return json;
+}
+
+}  // namespace assay::report
