@@ -21,8 +21,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int unlimited = 100'000;  // columns
-
 // The same path with a last part that can name it in documents: "runs/a/" and "." have none.
 fs::path with_name(const fs::path& dir) {
   fs::path plain = dir.lexically_normal();
@@ -38,7 +36,7 @@ constexpr std::string_view stdout_name = "-";
 report::TerminalStyle terminal_style() {
   report::TerminalStyle style;
   if (!isatty(STDOUT_FILENO)) {
-    style.width = unlimited;  // what a program reads is not cut
+    style.width = report::unlimited_columns;  // what a program reads is not cut
     return style;
   }
   const char* no_color = std::getenv("NO_COLOR");
@@ -51,7 +49,7 @@ report::TerminalStyle terminal_style() {
 
 }  // namespace
 
-std::vector<RunData> read_runs(const std::vector<std::string>& dirs) {
+std::vector<fs::path> run_dirs(const std::vector<std::string>& dirs) {
   std::vector<fs::path> once;
   std::set<fs::path> seen;
   for (const std::string& dir : dirs) {
@@ -59,8 +57,10 @@ std::vector<RunData> read_runs(const std::vector<std::string>& dirs) {
     const fs::path real = fs::weakly_canonical(dir, none);
     if (seen.insert(none ? fs::path(dir) : real).second) once.push_back(with_name(dir));
   }
-  return assay::read_runs(once);
+  return once;
 }
+
+std::vector<RunData> read_runs(const std::vector<std::string>& dirs) { return assay::read_runs(run_dirs(dirs)); }
 
 report::Floors read_floors(const std::string& word) {
   std::error_code none;

@@ -5,12 +5,15 @@
 #include "reports/acceptance/acceptance.h"
 #include "reports/render/render.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace assay::cli {
 
-// Each directory once, so that a path given twice does not count twice. Throws UsageError as read_run does.
+// Each directory once, so that a path given twice does not count twice, by a path whose last part can name it.
+std::vector<std::filesystem::path> run_dirs(const std::vector<std::string>& dirs);
+// The runs in run_dirs(). Throws UsageError as read_run does.
 std::vector<RunData> read_runs(const std::vector<std::string>& dirs);
 
 // An existing file, else the one of that name in configs/floors. Throws UsageError.

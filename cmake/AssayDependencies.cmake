@@ -33,6 +33,17 @@ foreach(library turbojpeg:libturbojpeg:libturbojpeg0-dev hwloc:hwloc:libhwloc-de
   endif()
 endforeach()
 
+# libarchive, without the ten libraries (compression, XML, ICU) that its shared one loads into every process: assay_libarchive.
+find_path(ASSAY_ARCHIVE_INCLUDE_DIR archive_entry.h)
+find_library(ASSAY_ARCHIVE_LIBRARY NAMES libarchive.a archive)
+mark_as_advanced(ASSAY_ARCHIVE_INCLUDE_DIR ASSAY_ARCHIVE_LIBRARY)
+if(NOT ASSAY_ARCHIVE_INCLUDE_DIR OR NOT ASSAY_ARCHIVE_LIBRARY)
+  message(FATAL_ERROR "libarchive is missing: install libarchive-dev, or let ./dev build do it")
+endif()
+add_library(assay_libarchive INTERFACE)
+target_include_directories(assay_libarchive SYSTEM INTERFACE "${ASSAY_ARCHIVE_INCLUDE_DIR}")
+target_link_libraries(assay_libarchive INTERFACE "${ASSAY_ARCHIVE_LIBRARY}")
+
 # oneDNN 3.1 or later on OpenMP (DNNL::dnnl): the system's, or else the wheel's.
 find_package(dnnl 3.1 CONFIG QUIET)
 if(dnnl_FOUND AND NOT DNNL_CPU_RUNTIME STREQUAL "OMP")

@@ -28,7 +28,7 @@ endforeach()
 # Debian keeps a licence file for each package; a wheel brings its own below share/doc.
 execute_process(COMMAND dpkg-query -S ${files} OUTPUT_VARIABLE owners ERROR_QUIET)
 string(REGEX MATCHALL "(^|\n)[^:\n ]+" packages "${owners}")
-list(APPEND packages libcli11-dev nlohmann-json3-dev libjs-chart.js libboost-dev)   # compiled into the program
+list(APPEND packages libcli11-dev nlohmann-json3-dev libjs-chart.js libboost-dev libarchive-dev)   # compiled into the program
 list(TRANSFORM packages STRIP)
 list(REMOVE_DUPLICATES packages)
 foreach(package IN LISTS packages)

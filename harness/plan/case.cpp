@@ -89,20 +89,15 @@ Metric value_metric(std::string name, std::optional<double> value, std::string u
 
 Metric rate_metric(std::string name, double amount, std::string unit, const Measurement& measurement) {
   Metric metric = value_metric(std::move(name), std::nullopt, std::move(unit), Better::higher);
-  const Summary& times = measurement.summary;
-  if (!measurement.values.empty() && times.median > 0) metric.value = amount / times.median;
-  // The fast end of the times is the high end of the rate.
-  if (metric.value && times.ci95 && times.ci95->low > 0)
-    metric.ci95 = Interval{amount / times.ci95->high, amount / times.ci95->low};
+  metric.work = amount;
+  set_from_samples(metric, measurement.values.size(), measurement.summary);
   return metric;
 }
 
 Metric time_metric(std::string name, const Measurement& measurement, double calls) {
   Metric metric = value_metric(std::move(name), std::nullopt, "s");
-  if (!measurement.values.empty()) {
-    metric.value = measurement.summary.median / calls;
-    metric.ci95 = scaled(measurement.summary.ci95, 1 / calls);
-  }
+  metric.work = calls;
+  set_from_samples(metric, measurement.values.size(), measurement.summary);
   return metric;
 }
 

@@ -28,12 +28,20 @@ struct Metric {
   Better better = Better::higher;
   std::optional<double> of_peak;    // fraction of the peak that the record's labels name
   std::optional<double> reference;  // the normal value in `unit`, from a file with sources
+  // What one repetition does (FLOP, bytes, calls), if the figure follows from the median of the record's samples: the
+  // rate work / median, or, where lower is better, the time median / work.
+  std::optional<double> work = {};
 
   static void members(auto& self, auto& io) {
     io("name", self.name), io("value", self.value), io("unit", self.unit), io("ci95", self.ci95);
     io("better", self.better), io("of_peak", self.of_peak), io("reference", self.reference);
+    io.sparse("work", self.work);
   }
 };
+
+// Sets value and interval of a metric with `work` from samples: their number and summary. Absent without samples, and
+// for a rate over no time.
+void set_from_samples(Metric& metric, std::size_t count, const Summary& times);
 
 // A time-stamped series (of a sensor, of losses); `at` in seconds since the record's start.
 struct Series {

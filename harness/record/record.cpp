@@ -25,6 +25,22 @@ std::string_view name_of(Status status) {
   return "error";
 }
 
+void set_from_samples(Metric& metric, std::size_t count, const Summary& times) {
+  metric.value.reset();
+  metric.ci95.reset();
+  if (count == 0) return;
+  const double work = metric.work.value();
+  if (metric.better == Better::lower) {
+    metric.value = times.median / work;
+    metric.ci95 = scaled(times.ci95, 1 / work);
+    return;
+  }
+  if (times.median > 0) metric.value = work / times.median;
+  // The fast end of the times is the high end of the rate.
+  if (metric.value && times.ci95 && times.ci95->low > 0)
+    metric.ci95 = Interval{work / times.ci95->high, work / times.ci95->low};
+}
+
 std::string Identity::text() const {
   std::string joined;
   for (const std::string& host : hosts) joined += (joined.empty() ? "" : ",") + host;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -89,6 +90,13 @@ RunData read_run(const std::filesystem::path& dir);
 // Many runs for reports, on all cores, in the given order, without what no report reads: a plan's cases keep key, ranks
 // and seed, and records keep sensors in Hz, W and J. Throws what reading the first bad run throws.
 std::vector<RunData> read_runs(const std::vector<std::filesystem::path>& dirs);
+// The text of run.json. Throws UsageError if there is none, or it cannot be read.
+std::string read_run_json(const std::filesystem::path& dir);
+// A run from the text of its files, which `file` gives by their names below the directory: as read_runs() reads it, but
+// each record has all its samples. `dir` is only its name. Throws UsageError for a bad run.json, Error for a bad
+// series, and what `file` throws.
+RunData run_of_files(const std::filesystem::path& dir,
+                     const std::function<const std::string&(const std::string& name)>& file);
 // Every sample of a record, from its line or its series file. Throws Error if the file cannot be read.
 std::vector<double> all_samples(const RunData& run, const Record& record);
 // The same with the time of each in seconds since the record's start; `at` is empty if unknown.

@@ -10,6 +10,7 @@
 #include <exception>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -72,19 +73,13 @@ void keep_identities(Json& run) {
   }
 }
 
-RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
+RunData read_run(const fs::path& dir, const std::string& run_text, std::istream& lines, JsonPool& pool, bool whole) {
   RunData data;
   data.dir = dir;
-  std::uint64_t content = 0, lines_hash = 0;
-  std::error_code error;
-  if (!fs::exists(dir / "run.json", error)) {
-    if (!fs::exists(dir, error)) throw UsageError(fmt::format("{}: no such directory", dir.string()));
-    throw UsageError(fmt::format("{} holds no run (no run.json)", dir.string()));
-  }
+  std::uint64_t lines_hash = 0;
+  const std::uint64_t content = hash64(run_text);
   try {
-    const std::string text = read_whole(dir / "run.json", max_run_bytes);
-    content = hash64(text);
-    data.run = parse_untrusted(text);
+    data.run = parse_untrusted(run_text);
     if (!data.run.is_object()) throw Error("not an object");
     const Json schema = data.run.value("schema", Json());
     if (schema.is_null()) throw Error("no schema");
@@ -93,7 +88,6 @@ RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
   } catch (const Error& caught) {
     throw UsageError(fmt::format("{}: {}", (dir / "run.json").string(), caught.what()));
   }
-  std::ifstream lines(dir / "records.jsonl", std::ios::binary);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     if (line.empty()) continue;
@@ -116,7 +110,57 @@ RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
   return data;
 }
 
+RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
+  const std::string run = read_run_json(dir);
+  std::ifstream lines(dir / "records.jsonl", std::ios::binary);
+  return read_run(dir, run, lines, pool, whole);
+}
+
+std::string series_name(const Record& record) {
+  const fs::path name(record.samples.series.value());
+  // A record is untrusted; its series must be inside its run directory.
+  if (name.is_absolute() || name.lexically_normal().string().starts_with(".."))
+    throw Error(fmt::format("series {} of {} lies outside the run", name.string(), record.key));
+  return name.string();
+}
+
+SeriesFile parse_series(const std::string& text, const fs::path& path) {
+  try {
+    return read_text<SeriesFile>(text);
+  } catch (const Error& caught) {
+    throw Error(fmt::format("{}: {}", path.string(), caught.what()));
+  }
+}
+
 }  // namespace
+
+std::string read_run_json(const fs::path& dir) {
+  std::error_code error;
+  if (!fs::exists(dir / "run.json", error)) {
+    if (!fs::exists(dir, error)) throw UsageError(fmt::format("{}: no such directory", dir.string()));
+    throw UsageError(fmt::format("{} holds no run (no run.json)", dir.string()));
+  }
+  try {
+    return read_whole(dir / "run.json", max_run_bytes);
+  } catch (const Error& caught) {
+    throw UsageError(fmt::format("{}: {}", (dir / "run.json").string(), caught.what()));
+  }
+}
+
+RunData run_of_files(const fs::path& dir, const std::function<const std::string&(const std::string& name)>& file) {
+  JsonPool pool;
+  std::istringstream lines(file("records.jsonl"));
+  RunData run = read_run(dir, file("run.json"), lines, pool, false);
+  for (Record& record : run.records) {
+    if (!record.samples.series) continue;
+    const std::string name = series_name(record);
+    SeriesFile series = parse_series(file(name), dir / name);
+    record.samples.values = std::move(series.values);
+    record.samples.at = std::move(series.at);
+    record.samples.series.reset();
+  }
+  return run;
+}
 
 RunData read_run(const fs::path& dir) {
   JsonPool pool;
@@ -149,16 +193,15 @@ std::vector<RunData> read_runs(const std::vector<fs::path>& dirs) {
 
 std::pair<std::vector<double>, std::vector<double>> timed_samples(const RunData& run, const Record& record) {
   if (!record.samples.series) return {record.samples.values, record.samples.at};
-  const fs::path name(*record.samples.series);
-  // A record is untrusted; its series must be inside its run directory.
-  if (name.is_absolute() || name.lexically_normal().string().starts_with(".."))
-    throw Error(fmt::format("series {} of {} lies outside the run", name.string(), record.key));
+  const fs::path path = run.dir / series_name(record);
+  std::string text;
   try {
-    auto file = read_text<SeriesFile>(read_whole(run.dir / name, max_run_bytes));
-    return {std::move(file.values), std::move(file.at)};
+    text = read_whole(path, max_run_bytes);
   } catch (const Error& caught) {
-    throw Error(fmt::format("{}: {}", (run.dir / name).string(), caught.what()));
+    throw Error(fmt::format("{}: {}", path.string(), caught.what()));
   }
+  SeriesFile file = parse_series(text, path);
+  return {std::move(file.values), std::move(file.at)};
 }
 
 std::vector<double> all_samples(const RunData& run, const Record& record) { return timed_samples(run, record).first; }

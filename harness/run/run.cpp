@@ -1,6 +1,7 @@
 // A run from its request to its exit code: plan, hosts, directory, cases, results.
 #include "harness/run/run.h"
 
+#include "harness/core/build_id.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/core/units.h"
@@ -110,6 +111,7 @@ Json run_json(const RunRequest& request, const Prepared& prepared) {
                {"finished", nullptr},
                {"argv", request.command_line}};
   json["version"] = build_info().version;
+  json["build_id"] = build_id();
   json["git"] = {{"commit", build_info().commit}, {"dirty", build_info().dirty}};
   json["device"] = name_of(request.plan.device);
   json["labels"] = Json::object();

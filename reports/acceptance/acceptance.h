@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::report {
@@ -39,6 +40,8 @@ struct Floors {
 // nearest name, wrong types, both or neither of at_least and at_most, a unit that does not fit the metric, no source,
 // negative limits, an empty list, duplicate floors.
 Floors load_floors(const std::filesystem::path& path);
+// The same from a file's text; `path` is only its name.
+Floors parse_floors(std::string_view text, const std::filesystem::path& path);
 
 // How one record fares under one floor, from worst to best.
 enum class Outcome {

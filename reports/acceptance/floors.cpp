@@ -67,11 +67,8 @@ std::string identity(const Floor& floor) {
   return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace
-
-Floors load_floors(const std::filesystem::path& path) {
+Floors floors_of(const Json& json, const std::filesystem::path& path) {
   static const std::vector<std::string> names = {"schema", "name", "description", "floors"};
-  const Json json = read_json(path);
   Problems problems(path.string());
   const Cursor root(json, problems);
   Floors all;
@@ -95,6 +92,14 @@ Floors load_floors(const std::filesystem::path& path) {
   }
   problems.raise();
   return all;
+}
+
+}  // namespace
+
+Floors load_floors(const std::filesystem::path& path) { return floors_of(read_json(path), path); }
+
+Floors parse_floors(std::string_view text, const std::filesystem::path& path) {
+  return floors_of(parse_json(text, path.string()), path);
 }
 
 }  // namespace assay::report

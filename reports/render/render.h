@@ -9,6 +9,8 @@
 
 namespace assay::report {
 
+inline constexpr int unlimited_columns = 100'000;  // nothing is wrapped or cut
+
 struct TerminalStyle {
   bool colour = false;
   int width = 100;  // columns; wraps long texts and shortens wide cells

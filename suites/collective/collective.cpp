@@ -140,6 +140,7 @@ class CollectiveCase final : public Case {
     if (!factor) {
       bus.value.reset();
       bus.ci95.reset();
+      bus.work.reset();
     }
     return {bus, rate_metric("algbw", bytes, "B/s", measured), time_metric("latency", measured, calls)};
   }

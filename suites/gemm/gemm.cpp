@@ -153,6 +153,7 @@ class GemmCase final : public Case {
       const double item = shape_.flops() / ranks_;
       throughput.value = measurement.items * item / measurement.window_seconds;
       throughput.ci95 = scaled(mean_interval(measurement.pieces), item);
+      throughput.work.reset();
     }
     if (peak_ > 0 && throughput.value) throughput.of_peak = *throughput.value / peak_;
     return {throughput};

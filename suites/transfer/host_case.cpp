@@ -263,6 +263,7 @@ std::vector<Metric> figures(std::size_t bytes, double arriving, const Measuremen
   if (bytes > small_bytes) return metrics;
   metrics.push_back(time_metric("copy_interval", measured));
   metrics.push_back(time_metric("latency", waited));
+  metrics.back().work.reset();  // these samples are not in the record
   return metrics;
 }
 

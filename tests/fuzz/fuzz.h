@@ -21,6 +21,7 @@ void hosts(std::string_view input);
 void jpeg(std::string_view input);
 void message(std::string_view input);
 void model(std::string_view input);
+void pack(std::string_view input);
 void peer_tools(std::string_view input);
 void plan(std::string_view input);
 void prices(std::string_view input);

@@ -3,8 +3,8 @@
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
+#include "harness/core/sha256.h"
 #include "workloads/data/file.h"
-#include "workloads/data/sha256.h"
 #include "workloads/data/synthetic_image.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "workloads/data/training_stream.h"
 
 #include "harness/core/error.h"
-#include "workloads/data/sha256.h"
+#include "harness/core/sha256.h"
 
 #include <algorithm>
 #include <cstring>

@@ -5,7 +5,6 @@
 #include "harness/core/rng.h"
 #include "workloads/data/generated_set.h"
 #include "workloads/data/image_set.h"
-#include "workloads/data/sha256.h"
 #include "workloads/data/shuffle.h"
 #include "workloads/data/tar_reader.h"
 #include "workloads/data/token_set.h"
@@ -23,13 +22,6 @@ using test::Folder;
 using test::tar_end;
 using test::tar_member;
 using testing::HasSubstr;
-
-TEST(Sha256, KnownAnswers) {
-  const auto hash = [](const std::string& text) { return sha256_hex(std::as_bytes(std::span(text))); };
-  EXPECT_EQ(hash(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(hash("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(hash(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-}
 
 TEST(Shuffle, IsADifferentPermutationEachEpoch) {
   for (const std::uint64_t size : {1u, 2u, 3u, 17u, 256u, 1000u}) {

@@ -1,10 +1,10 @@
-#include "workloads/data/sha256.h"
+#include "harness/core/sha256.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-namespace assay::data {
+namespace assay {
 
 namespace {
 
@@ -81,4 +81,6 @@ std::string sha256_hex(std::span<const std::byte> bytes) {
   return hash.hex();
 }
 
-}  // namespace assay::data
+std::string sha256_hex(std::string_view text) { return sha256_hex(std::as_bytes(std::span(text))); }
+
+}  // namespace assay

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), to detect damaged cached data.
+// SHA-256 (FIPS 180-4), to detect damaged files.
 #pragma once
 
 #include <array>
@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
-namespace assay::data {
+namespace assay {
 
 class Sha256 {
  public:
@@ -25,5 +26,6 @@ class Sha256 {
 };
 
 std::string sha256_hex(std::span<const std::byte> bytes);
+std::string sha256_hex(std::string_view text);
 
-}  // namespace assay::data
+}  // namespace assay
