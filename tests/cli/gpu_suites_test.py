@@ -169,7 +169,11 @@ exec "$@"
         for record in self.ok({"family": "slice", "model": str(model), "micro_batch": 2, "seq": 16, "precision": "bf16",
                                "zero": [0, 3], "ranks": 2}, emulation="devices=2", timeout=600):
             figures = self.metrics(record)
-            self.assertAlmostEqual(figures["predicted_step_time"], figures["outside_layers_time"] + 8 * figures["layer_time"])
+            if figures["layer_time"] is None:   # two layers more took no longer, on a busy machine
+                self.assertTrue(any("nothing to add up" in flag for flag in record["flags"]), record["flags"])
+            else:
+                self.assertAlmostEqual(figures["predicted_step_time"],
+                                       figures["outside_layers_time"] + 8 * figures["layer_time"])
             kinds = {"reduce_scatter", "all_gather"} if record["params"].get("zero") else {"all_reduce"}
             self.assertEqual({name for name in ("all_reduce", "reduce_scatter", "all_gather") if name in figures}, kinds)
 
