@@ -136,12 +136,8 @@ class CollectiveCase final : public Case {
     const int calls = graph_ ? calls_per_graph : 1;
     const auto bytes = static_cast<double>(layout_.bytes) * calls;
     const auto factor = bus_factor(op_, context_->comm.size());
-    Metric bus = rate_metric("busbw", bytes * factor.value_or(1), "B/s", measured);
-    if (!factor) {
-      bus.value.reset();
-      bus.ci95.reset();
-      bus.work.reset();
-    }
+    const Metric bus = factor ? rate_metric("busbw", bytes * *factor, "B/s", measured)
+                              : value_metric("busbw", std::nullopt, "B/s", Better::higher);
     return {bus, rate_metric("algbw", bytes, "B/s", measured), time_metric("latency", measured, calls)};
   }
 

@@ -147,13 +147,16 @@ class GemmCase final : public Case {
 
   std::vector<Metric> metrics(const Measurement& measurement) const override {
     const bool integer = shape_.types.out == DType::i32;  // no floating-point operations
-    Metric throughput = rate_metric("throughput", shape_.flops(), integer ? "OP/s" : "FLOP/s", measurement);
+    const char* const unit = integer ? "OP/s" : "FLOP/s";
+    Metric throughput;
     if (sustained_ && measurement.window_seconds > 0) {
       // One rank's work over the wall time of the window: a median would hide stalls.
       const double item = shape_.flops() / ranks_;
-      throughput.value = measurement.items * item / measurement.window_seconds;
+      throughput =
+          value_metric("throughput", measurement.items * item / measurement.window_seconds, unit, Better::higher);
       throughput.ci95 = scaled(mean_interval(measurement.pieces), item);
-      throughput.work.reset();
+    } else {
+      throughput = rate_metric("throughput", shape_.flops(), unit, measurement);
     }
     if (peak_ > 0 && throughput.value) throughput.of_peak = *throughput.value / peak_;
     return {throughput};

@@ -3,11 +3,11 @@
 
 #include "harness/core/error.h"
 #include "harness/record/files.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 
@@ -86,9 +86,8 @@ TEST(Tar, HeadersSayNothingOfTheWriter) {
 }
 
 TEST(Tar, WritesAFileAtOnceOrNotAtAll) {
-  std::string folder = std::filesystem::temp_directory_path() / "assay-tar-XXXXXX";
-  ASSERT_TRUE(mkdtemp(folder.data()));
-  const std::filesystem::path path = std::filesystem::path(folder) / "x.tar";
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "x.tar";
   write_tar(path, three);
   EXPECT_EQ(read_whole(path, 1 << 20), tar_bytes(three));
   EXPECT_EQ(read_tar(path).size(), 3u);
@@ -98,7 +97,6 @@ TEST(Tar, WritesAFileAtOnceOrNotAtAll) {
   EXPECT_THAT(error_of([&] { (void)read_tar(path.string() + "x"); }), HasSubstr("No such file"));
   replace_file(path, "no archive");
   EXPECT_THROW((void)read_tar(path), UsageError);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Tar, RefusesToWriteNamesThatCouldLeaveAFolder) {
