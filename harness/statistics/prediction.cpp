@@ -1,12 +1,12 @@
 #include "harness/statistics/prediction.h"
 
 #include "harness/core/error.h"
+#include "harness/statistics/mean.h"
 
 #include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace assay {
 
@@ -18,19 +18,8 @@ namespace {
 constexpr double tail_freedom = 4.5;
 constexpr double trusted = 0.6;
 
-double average(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double squares_of(std::span<const double> values) {
-  const double mean = average(values);
-  double sum = 0;
-  for (const double value : values) sum += (value - mean) * (value - mean);
-  return sum;
-}
-
 double variance_of(std::span<const double> values) {
-  return squares_of(values) / static_cast<double>(values.size() - 1);
+  return squared_deviations(values) / static_cast<double>(values.size() - 1);
 }
 
 }  // namespace
@@ -51,9 +40,9 @@ Prediction predict_new_group(std::span<const std::vector<double>> groups) {
   std::size_t values = 0;
   for (const std::vector<double>& group : groups) {
     ASSAY_CHECK(!group.empty(), "a group without values");
-    means.push_back(average(group));
+    means.push_back(mean(group));
     last.push_back(group.back());
-    within_squares += squares_of(group);
+    within_squares += squared_deviations(group);
     inverse += 1.0 / static_cast<double>(group.size() * groups.size());
     values += group.size();
   }
@@ -65,7 +54,7 @@ Prediction predict_new_group(std::span<const std::vector<double>> groups) {
   found.between = std::sqrt(std::max(0.0, variance_of(means) - inverse * within));
   const bool enough_repeats = repeats >= groups.size() - 1;
   const std::vector<double>& units = enough_repeats ? means : last;
-  found.mean = average(units);
+  found.mean = mean(units);
   found.unit_sigma = std::sqrt(variance_of(units));
   found.sigma = std::sqrt(variance_of(units) + (enough_repeats ? (1 - inverse) * within : 0));
   return found;
@@ -75,7 +64,7 @@ Prediction predict_same_group(std::span<const double> values) {
   ASSAY_CHECK(values.size() >= 2, "a prediction from {} values", values.size());
   Prediction found;
   found.units = values.size();
-  found.mean = average(values);
+  found.mean = mean(values);
   found.sigma = found.unit_sigma = std::sqrt(variance_of(values));
   found.within = found.sigma;
   return found;

@@ -2,6 +2,7 @@
 #include "harness/statistics/statistics.h"
 
 #include "harness/core/error.h"
+#include "harness/statistics/mean.h"
 
 #include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/normal.hpp>
@@ -29,10 +30,6 @@ constexpr double believe = 0.99;
 // happened to stay near one value: without this bound their intervals cover 75 %.
 constexpr double hidden = 0.995;
 constexpr double max_correlation = 0.95;
-
-double mean_of(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 
 // Autocovariance sum at a lag, not normalised; `centred` has its mean subtracted.
 double lagged_product(std::span<const double> centred, std::size_t lag) {
@@ -145,9 +142,9 @@ double quantile(std::span<const double> values, double q) {
 double autocorrelation(std::span<const double> values, int lag) {
   ASSAY_CHECK(lag >= 0, "lag {} is negative", lag);
   if (static_cast<std::size_t>(lag) >= values.size()) return 0;
-  const double mean = mean_of(values);
+  const double center = mean(values);
   std::vector<double> centred(values.begin(), values.end());
-  for (double& value : centred) value -= mean;
+  for (double& value : centred) value -= center;
   const double variance = lagged_product(centred, 0);
   return variance > 0 ? lagged_product(centred, static_cast<std::size_t>(lag)) / variance : 0.0;
 }
@@ -209,13 +206,11 @@ std::optional<Interval> mean_interval(std::span<const double> values, double con
   ASSAY_CHECK(confidence > 0 && confidence < 1, "confidence {} is not within (0, 1)", confidence);
   const std::size_t n = values.size();
   if (n < min_blocks) return std::nullopt;
-  const double mean = mean_of(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
+  const double center = mean(values);
   const double count = static_cast<double>(n);
   const double t = bm::quantile(bm::students_t(count - 1), 0.5 * (1.0 + confidence));
-  const double half = t * std::sqrt(squares / (count - 1) / count);
-  return Interval{mean - half, mean + half};
+  const double half = t * std::sqrt(squared_deviations(values) / (count - 1) / count);
+  return Interval{center - half, center + half};
 }
 
 }  // namespace assay

@@ -5,6 +5,7 @@
 #include "harness/json/json.h"
 #include "harness/record/comparable.h"
 #include "harness/record/disturbed.h"
+#include "harness/statistics/mean.h"
 #include "harness/statistics/outliers.h"
 #include "harness/statistics/prediction.h"
 #include "harness/statistics/statistics.h"
@@ -229,9 +230,7 @@ std::vector<MachineApart> find_apart(const Cases& cases, double error) {
     std::vector<double> means;
     for (const auto& [machine, values] : by_machine(samples, &Speed::value)) {
       names.push_back(machine);
-      double sum = 0;
-      for (const double value : values) sum += value;
-      means.push_back(sum / static_cast<double>(values.size()));
+      means.push_back(mean(values));
     }
     if (means.size() < min_compared) continue;
     const double middle = median(means);

@@ -1,5 +1,6 @@
 #include "reports/cost/lines.h"
 
+#include "harness/statistics/mean.h"
 #include "reports/data/why_left_out.h"
 
 #include <fmt/format.h>
@@ -9,7 +10,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -19,10 +19,6 @@ namespace assay::report {
 namespace {
 
 constexpr std::size_t min_sample = 3;  // machines or runs for an interval between them
-
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 
 // One result of one record.
 struct Member {
@@ -141,10 +137,8 @@ Estimate CostLine::usd(const HourlyPrice& price) const {
 
 Interval t_interval(const std::vector<double>& values) {
   const double n = static_cast<double>(values.size()), middle = mean(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - middle) * (value - middle);
   const double t = boost::math::quantile(boost::math::students_t(n - 1), 0.975);
-  const double half = t * std::sqrt(squares / (n - 1) / n);
+  const double half = t * std::sqrt(squared_deviations(values) / (n - 1) / n);
   return {std::max(0.0, middle - half), middle + half};
 }
 

@@ -3,6 +3,7 @@
 #include "harness/core/error.h"
 #include "harness/json/json.h"
 #include "harness/record/series.h"
+#include "harness/statistics/mean.h"
 #include "harness/statistics/statistics.h"
 #include "reports/data/figures.h"
 
@@ -10,7 +11,6 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <string_view>
 
 namespace assay::report {
@@ -60,8 +60,7 @@ double stalls(const Entry& entry) {
     }
   }
   if (values.empty() || std::any_of(values.begin(), values.end(), [](double v) { return !(v > 0); })) return 1;
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  return mean / median(values);
+  return mean(values) / median(values);
 }
 
 bool is_item_rate(const Metric& metric) {

@@ -1,5 +1,6 @@
 // The JSON of Google Benchmark (its docs/tools.md), which compare.py, github-action-benchmark and Bencher read.
 #include "harness/json/json.h"
+#include "harness/statistics/mean.h"
 #include "harness/statistics/statistics.h"
 #include "reports/data/machine.h"
 #include "reports/exchange/formats.h"
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 namespace assay::report {
@@ -58,13 +58,10 @@ void add_case(Json& all, const Entry& entry) {
                            {{"run_type", "iteration"}, {"repetitions", values.size()}, {"repetition_index", i}});
     all.push_back(std::move(json));
   }
-  const double mean = std::accumulate(every.begin(), every.end(), 0.0) / static_cast<double>(every.size());
-  double squares = 0;
-  for (const double value : every) squares += (value - mean) * (value - mean);
-  add_aggregate(all, record, "mean", mean);
+  add_aggregate(all, record, "mean", mean(every));
   add_aggregate(all, record, "median", median(every));
   if (every.size() > 1)
-    add_aggregate(all, record, "stddev", std::sqrt(squares / static_cast<double>(every.size() - 1)));
+    add_aggregate(all, record, "stddev", std::sqrt(squared_deviations(every) / static_cast<double>(every.size() - 1)));
 }
 
 }  // namespace

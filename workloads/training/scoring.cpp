@@ -3,12 +3,12 @@
 #include "harness/core/configs.h"
 #include "harness/core/error.h"
 #include "harness/json/json.h"
+#include "harness/statistics/mean.h"
 
 #include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace assay::training {
 
@@ -18,17 +18,6 @@ namespace {
 
 constexpr std::size_t min_points = 10;
 constexpr double confidence = 0.99;
-
-double mean(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double squares(std::span<const double> values) {
-  const double middle = mean(values);
-  double sum = 0;
-  for (const double value : values) sum += (value - middle) * (value - middle);
-  return sum;
-}
 
 }  // namespace
 
@@ -110,7 +99,7 @@ ConvergenceVerdict judge_convergence(std::span<const QualityRun> runs, std::int6
   const auto n = static_cast<double>(samples.size());
   const auto m = static_cast<double>(reference->samples.size());
   const double degrees = n + m - 2;
-  const double deviation = std::sqrt((squares(samples) + squares(reference->samples)) / degrees);
+  const double deviation = std::sqrt((squared_deviations(samples) + squared_deviations(reference->samples)) / degrees);
   const double bound =
       boost::math::quantile(boost::math::students_t(degrees), confidence) * deviation * std::sqrt(1 / n + 1 / m);
   const double expected = mean(reference->samples);
