@@ -1,6 +1,9 @@
 // assay env: describes this machine, what will spoil measurements on it, and whether it has what it should.
 #include "cli/command.h"
 #include "cli/configs.h"
+#include "cli/env_audit.h"
+#include "cli/env_fleet.h"
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/version.h"
 #include "harness/json/json.h"
@@ -22,6 +25,10 @@ namespace {
 struct EnvOptions {
   bool json = false;
   std::string expect;
+  bool audit = false;
+  std::string hostfile, timeout;
+  bool with_serials = false;
+  std::vector<std::string> runs;
 };
 
 struct Answer {
@@ -30,6 +37,7 @@ struct Answer {
   std::vector<Finding> findings;
   std::vector<HardwareSheet> sheets;
   std::vector<Shortfall> shortfalls;
+  std::optional<audit::Audit> audit;
 };
 
 void row(std::string_view name, const std::string& text) {
@@ -144,10 +152,14 @@ void print_shortfalls(const std::string& file, const std::vector<Shortfall>& sho
   for (const auto& each : shortfalls) fmt::print("  {}: expected {}, found {}\n", each.what, each.expected, each.found);
 }
 
-Json to_json(const Answer& answer, const std::string& file) {
+Json to_json(const Answer& answer, const std::string& file, const Root& root, bool with_serials) {
   Json json = {{"schema", 1}};
   json.update(answer.environment);
   json["findings"] = to_json(answer.findings);
+  if (answer.audit) {
+    json["audit"] = audit::to_json(*answer.audit);
+    add_identities(json["audit"], root, answer.machine, with_serials);
+  }
   if (file.empty()) return json;
   Json shortfalls = Json::array();
   for (const auto& each : answer.shortfalls)
@@ -156,26 +168,55 @@ Json to_json(const Answer& answer, const std::string& file) {
   return json;
 }
 
+// Flags that only make sense with others.
+void require_fitting(const EnvOptions& options) {
+  const auto need_audit = [&](bool given, const char* flag) {
+    if (given && !options.audit) throw UsageError(fmt::format("env: {} needs --audit", flag));
+  };
+  need_audit(!options.hostfile.empty(), "--hostfile");
+  need_audit(options.with_serials, "--with-serials");
+  need_audit(!options.timeout.empty(), "--timeout");
+  need_audit(!options.runs.empty(), "--runs");
+}
+
+FleetOptions fleet_options(const EnvOptions& options) {
+  FleetOptions fleet{.with_serials = options.with_serials, .runs = options.runs, .json = options.json};
+  if (!options.expect.empty()) throw UsageError("env: --expect is about one host: leave it out with several");
+  if (options.timeout.empty()) return fleet;
+  fleet.timeout_seconds = parse_flag("--timeout", options.timeout, parse_seconds);
+  if (!(fleet.timeout_seconds > 0))
+    throw UsageError(fmt::format("env: --timeout {}: must be above 0", one_line(options.timeout)));
+  return fleet;
+}
+
 ExitCode env(const EnvOptions& options) {
+  require_fitting(options);
+  if (options.audit)
+    if (const auto hosts = hosts_to_audit(options.hostfile)) return audit_hosts(*hosts, fleet_options(options));
+  if (!options.runs.empty()) throw UsageError("env: --runs compares hosts: name them in --hostfile");
   // Read the user's file first: report a bad file before measuring anything.
   const bool expecting = !options.expect.empty();
   const auto expectation = expecting ? read_expectation(options.expect) : Expectation();
 
   Answer answer;
-  answer.machine = probe_machine();
+  const Root root = user_root();
+  if (options.audit) answer.audit = audit_now(root);
+  answer.machine = answer.audit ? answer.audit->machine : probe_machine(root);
   answer.environment = environment_json(answer.machine);
   answer.sheets = load_hardware(configs_dir() / "hardware");
-  answer.findings = find_spoilers(answer.machine, present_circumstances());
+  answer.findings = find_spoilers(answer.machine, present_circumstances(root));
   if (expecting) answer.shortfalls = shortfalls(expectation, answer.machine, answer.sheets);
 
   if (options.json) {
-    fmt::print("{}", dump_document(to_json(answer, options.expect), 2));
+    fmt::print("{}", dump_document(to_json(answer, options.expect, root, options.with_serials), 2));
   } else {
     print_machine(answer);
-    print_findings(answer.findings);
+    // The problems of an audit include the findings.
+    answer.audit ? print_audit(*answer.audit) : print_findings(answer.findings);
     if (expecting) print_shortfalls(options.expect, answer.shortfalls);
   }
-  return answer.shortfalls.empty() ? ExitCode::ok : ExitCode::failed;
+  const bool held = answer.shortfalls.empty() && !(answer.audit && has_fault(*answer.audit));
+  return held ? ExitCode::ok : ExitCode::failed;
 }
 
 }  // namespace
@@ -186,6 +227,15 @@ Command env_command(CLI::App& root) {
   app->add_flag("--json", options->json, "As JSON");
   app->add_option("--expect", options->expect, "File that says what the machine should have; exit 1 if it has less")
       ->type_name("FILE");
+  app->add_flag("--audit", options->audit, "Look for what is broken or set up badly; exit 1 for a fault");
+  app->add_option("--hostfile", options->hostfile,
+                  "Audit these hosts and compare them; in a Slurm job its hosts are known")
+      ->type_name("FILE");
+  app->add_option("--timeout", options->timeout, "Time limit of each host's audit (60s)")->type_name("TIME");
+  app->add_flag("--with-serials", options->with_serials, "With the serial numbers of hosts and GPUs");
+  app->add_option("--runs", options->runs,
+                  "Runs with --each-host on these hosts, to say which figure a difference moves")
+      ->type_name("DIR");
   return {app, [options, app] {
             if (app->count("--expect") > 0 && options->expect.empty()) throw UsageError("env: --expect needs a file");
             return env(*options);

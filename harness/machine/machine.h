@@ -80,6 +80,9 @@ struct GpuPart {
   std::optional<int> numa_node;
 
   // From the driver's management library; absent without it.
+  bool managed = false;               // it knows this GPU
+  bool lost = false;                  // it says that the GPU has fallen off the bus, or needs a reset
+  std::optional<double> temperature;  // degrees Celsius
   std::optional<bool> mig, ecc, mps;  // partitioned; memory errors corrected; shared by MPS
   std::optional<bool> persistence;    // the driver stays loaded while no program uses it
   GpuErrorCounts errors;
@@ -120,7 +123,9 @@ struct Machine {
   SystemPart system;
 };
 
-// If the files are those of this machine, system calls and the processor itself add what files do not contain.
+// If the files are those of this machine, system calls, the processor itself and the driver's management library add
+// what files do not contain. Elsewhere a file nvml.json below the root stands for that library; UsageError if it is
+// invalid.
 Machine probe_machine(const Root& root = Root());
 
 // Its parts, only for probe_machine; each in its own file.
@@ -128,6 +133,8 @@ CpuPart probe_cpu(const Root& root);
 std::vector<GpuPart> probe_gpus(const Root& root);
 // Adds what NVML reports; GPUs that no file lists (a container without /sys) are appended.
 void add_nvml(const Nvml& nvml, std::vector<GpuPart>& gpus);
+// From nvml.json below the root, if it is there.
+void add_nvml_file(const Root& root, Machine& machine);
 // Fills in what is still unknown about its PCI Express link.
 void add_link(const NvmlDevice& device, GpuPart& gpu);
 SystemPart probe_system(const Root& root, const CpuPart& cpu);

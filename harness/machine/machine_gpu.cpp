@@ -39,6 +39,9 @@ void add_nvml(const NvmlDevice& device, GpuPart& gpu) {
   if (gpu.name.empty()) gpu.name = device.name();
   if (gpu.uuid.empty()) gpu.uuid = device.uuid();
   gpu.driver = "nvidia";
+  gpu.managed = true;
+  gpu.lost = device.lost();
+  gpu.temperature = device.temperature();
   add_link(device, gpu);
   gpu.mig = device.mig();
   gpu.ecc = device.ecc();

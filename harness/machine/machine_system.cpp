@@ -208,6 +208,8 @@ Machine probe_machine(const Root& root) {
     if (machine.system.nvidia_driver.empty()) machine.system.nvidia_driver = nvml->driver_version();
     machine.system.nvidia_cuda = nvml->cuda_version();
     if (!machine.gpus.empty()) machine.cuda_libraries = cuda_libraries();
+  } else if (!root.real()) {
+    add_nvml_file(root, machine);
   }
   return machine;
 }

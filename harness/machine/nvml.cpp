@@ -80,6 +80,9 @@ std::string NvmlDevice::name() const {
 std::string NvmlDevice::uuid() const {
   return nvml_text([&](char* text, unsigned size) { return api_->uuid ? api_->uuid(handle_, text, size) : -1; });
 }
+std::string NvmlDevice::serial() const {
+  return nvml_text([&](char* text, unsigned size) { return api_->serial ? api_->serial(handle_, text, size) : -1; });
+}
 
 std::string NvmlDevice::pci() const {
   const auto place = ask<PciInfo>(api_->pci, handle_);

@@ -60,6 +60,7 @@ class NvmlDevice {
  public:
   std::string name() const;
   std::string uuid() const;
+  std::string serial() const;  // of the board; empty: not reported
   std::string pci() const;     // as the kernel writes it, 0000:1b:00.0
   std::string pci_id() const;  // vendor:device, 10de:2335
   bool lost() const;           // fallen off the bus, or unusable until a reset

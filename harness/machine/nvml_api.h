@@ -112,6 +112,7 @@ struct NvmlDevice::Api {
   Return (*by_pci)(const char*, Handle*) = nullptr;
   Return (*name)(Handle, char*, unsigned) = nullptr;
   Return (*uuid)(Handle, char*, unsigned) = nullptr;
+  Return (*serial)(Handle, char*, unsigned) = nullptr;
   Return (*pci)(Handle, PciInfo*) = nullptr;
   Return (*clock)(Handle, int, unsigned*) = nullptr;
   Return (*max_clock)(Handle, int, unsigned*) = nullptr;
@@ -171,6 +172,7 @@ struct NvmlDevice::Api {
     find(by_pci, "nvmlDeviceGetHandleByPciBusId_v2");
     find(name, "nvmlDeviceGetName");
     find(uuid, "nvmlDeviceGetUUID");
+    find(serial, "nvmlDeviceGetSerial");
     find(pci, "nvmlDeviceGetPciInfo_v3");
     find(clock, "nvmlDeviceGetClockInfo");
     find(max_clock, "nvmlDeviceGetMaxClockInfo");

@@ -57,10 +57,12 @@ std::optional<BlasCore> ask_openblas() {
   return BlasCore{installed.at("openblas"), core};
 }
 
-Circumstances present_circumstances() {
+Circumstances present_circumstances(const Root& root) {
   Circumstances circumstances;
-  circumstances.activity = observe(Root(), [] { std::this_thread::sleep_for(std::chrono::milliseconds(250)); });
-  circumstances.blas = ask_openblas();
+  if (root.real()) {
+    circumstances.activity = observe(root, [] { std::this_thread::sleep_for(std::chrono::milliseconds(250)); });
+    circumstances.blas = ask_openblas();
+  }
   circumstances.build_type = std::string(build_info().build_type);
   return circumstances;
 }

@@ -1,6 +1,8 @@
 // Reading the kernel's small text files.
 #include "harness/machine/root.h"
 
+#include "harness/core/error.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -8,6 +10,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cstdlib>
 
 namespace assay {
 namespace {
@@ -97,6 +100,16 @@ std::optional<std::string> Root::link_name(std::string_view file) const {
 bool Root::write(std::string_view file, std::string_view text) const {
   const Descriptor descriptor(path_ / file, O_WRONLY);
   return descriptor.get() >= 0 && ::write(descriptor.get(), text.data(), text.size()) == std::ssize(text);
+}
+
+Root user_root() {
+  const char* const folder = std::getenv("ASSAY_ROOT");
+  if (folder == nullptr || *folder == '\0') return Root();
+  std::error_code failed;
+  const auto path = std::filesystem::canonical(folder, failed);
+  if (failed || !std::filesystem::is_directory(path, failed))
+    throw UsageError(std::string("ASSAY_ROOT=") + folder + ": no such folder");
+  return Root(path);
 }
 
 std::string_view trim(std::string_view text) {

@@ -34,6 +34,10 @@ class Root {
   std::filesystem::path path_;
 };
 
+// The folder in $ASSAY_ROOT, which stands for this machine in inventory, findings and audit; else "/". UsageError if it
+// is no folder.
+Root user_root();
+
 // "0-3,8" as 0 1 2 3 8; parts that are not numbers are skipped.
 std::vector<int> parse_cpu_list(std::string_view text);
 // The inverse.

@@ -94,6 +94,18 @@ struct OutsideCpu {
   }
 };
 
+// What an error counter of a device grew by while the case ran.
+struct DeviceErrors {
+  std::string host;
+  std::string device;  // "eth0", "mlx5_0 port 1", a PCI address, "mc0"
+  std::string name;    // "link_downed", "aer_fatal", "ce", "xid_79", ...: harness/machine/counters.h
+  std::uint64_t count = 0;
+
+  static void members(auto& self, auto& io) {
+    io("host", self.host), io("device", self.device), io("name", self.name), io("count", self.count);
+  }
+};
+
 // Which case this is: resume skips by it, comparisons pair by it.
 struct Identity {
   std::string key;
@@ -137,6 +149,7 @@ struct Record {
   std::vector<std::pair<std::string, double>> spans;  // seconds by phase
   std::map<std::string, Series> telemetry;
   std::optional<OutsideCpu> outside_cpu;  // absent: unknown
+  std::vector<DeviceErrors> errors;       // on all its hosts; empty: none, or no device counts them
   std::optional<Matrix> matrix;           // of a case that measures every pair
   std::string started;                    // ISO 8601, UTC
   double seconds = 0;
@@ -163,8 +176,8 @@ struct Record {
     io("choices", self.choices), io("labels", self.labels), io("status", self.status), io("reason", self.reason);
     io("comparable", self.comparable), io("flags", self.flags), io("samples", self.samples);
     io("metrics", self.metrics), io("checks", self.checks), io("spans", self.spans);
-    io("telemetry", self.telemetry), io.sparse("outside_cpu", self.outside_cpu), io.sparse("matrix", self.matrix),
-        io("started", self.started);
+    io("telemetry", self.telemetry), io.sparse("outside_cpu", self.outside_cpu);
+    io.sparse("errors", self.errors), io.sparse("matrix", self.matrix), io("started", self.started);
     io("seconds", self.seconds), io.sparse("log", self.log);
   }
 };

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -80,6 +81,8 @@ void run_order(WorkerLink& link, Order order, std::span<const Family> families,
   request.share_gpu = go.share_gpu;
   request.labels = std::move(go.labels);
   request.flags = std::move(go.flags);
+  const Root root = user_root();
+  std::ranges::move(flags_of(root), std::back_inserter(request.flags));
   request.faults = read_value<std::set<Fault>>(go.faults);
   request.allocation.hosts = {{.name = this_host(), .slots = std::nullopt, .user = {}, .here = true}};
   fit(request);
@@ -92,8 +95,8 @@ void run_order(WorkerLink& link, Order order, std::span<const Family> families,
   prepared.hosts.allocation = request.allocation;
   prepared.hosts.infos = {probe_host(request.gpus.value_or(0))};
   settle_launcher(request, prepared);
-  const Machine machine = probe_machine();
-  link.send(message::Machine{environment_json(machine), to_json(find_spoilers(machine, present_circumstances()))});
+  const Machine machine = probe_machine(root);
+  link.send(message::Machine{environment_json(machine), to_json(find_spoilers(machine, present_circumstances(root)))});
   LinkProgress progress(link);
   LinkSink sink(link);
   run_cases(request, prepared, request.labels, progress, sink);

@@ -10,6 +10,7 @@
 #include "harness/core/utc.h"
 #include "harness/device/cpu/team.h"
 #include "harness/hosts/placement.h"
+#include "harness/run/case_errors.h"
 #include "harness/run/gpu_energy.h"
 #include "harness/sampling/links.h"
 #include "harness/sampling/straggler.h"
@@ -150,7 +151,7 @@ std::vector<int> cpus_to_watch(Communicator& comm) {
 }
 
 void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Context& context, Record& record,
-                Clock::time_point start) {
+                Clock::time_point start, CaseErrors& errors) {
   const std::unique_ptr<Case> work = make_case(*order.family, order.params, device.kind());
   const std::optional<std::string> reason = work->prepare(context);
   if (comm.max_of(reason ? 1 : 0) > 0) {
@@ -162,15 +163,15 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   const std::vector<int> host_cpus = cpus_to_watch(comm);
   Telemetry telemetry(
       {.gpu_uuid = device.info().uuid, .gpu_pci = device.info().pci, .host = comm.rank() == 0, .host_cpus = host_cpus});
-  GpuHealth health(device.info().uuid, device.info().pci);
+  GpuHealth& health = errors.begin(device.info().uuid, device.info().pci, !host_cpus.empty());
   // Adds the GPU's own errors to the message of a failed call.
   const auto with_gpu_errors = [&](auto&& body) {
     try {
       body();
     } catch (const std::exception& error) {
-      const std::vector<std::string> errors = health.take();
-      if (errors.empty()) throw;
-      throw Error(fmt::format("{} ({})", error.what(), fmt::join(errors, ", ")));
+      const std::vector<std::string> of_gpu = health.take();
+      if (of_gpu.empty()) throw;
+      throw Error(fmt::format("{} ({})", error.what(), fmt::join(of_gpu, ", ")));
     }
   };
   order.protocol.apply(context.outputs.protocol);
@@ -228,9 +229,10 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   phase(record, "verify", [&] { with_gpu_errors([&] { work->verify(checks); }); });
   find_links(order, device, comm, context, record);
   if (health.present()) {
-    const std::vector<std::string> errors = health.take();
-    checks.at_most("gpu_errors", static_cast<double>(errors.size()), 0, errors);
+    const std::vector<std::string> of_gpu = health.take();
+    checks.at_most("gpu_errors", static_cast<double>(of_gpu.size()), 0, of_gpu);
   }
+  errors.check_host(checks);
   record.checks = checks.all();
   for (const Check& check : record.checks)
     if (!check.passed && record.status == Status::ok) {
@@ -302,6 +304,19 @@ void join_throttled(Samples& whole, const Samples& part) {
   whole.throttled.emplace(all.begin(), all.end());
 }
 
+// Ranks that share a GPU have seen the same errors.
+void join_errors(std::vector<DeviceErrors>& whole, const std::vector<DeviceErrors>& part) {
+  for (const DeviceErrors& one : part) {
+    const auto same = std::find_if(whole.begin(), whole.end(), [&](const DeviceErrors& other) {
+      return other.host == one.host && other.device == one.device && other.name == one.name;
+    });
+    if (same == whole.end())
+      whole.push_back(one);
+    else
+      same->count = std::max(same->count, one.count);
+  }
+}
+
 // Merges the same check from another rank into `whole`.
 void join_check(Check& whole, const Check& part, int rank) {
   for (const std::string& culprit : part.detail)
@@ -371,8 +386,9 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& world,
                     .peaks = order.peaks,
                     .faults = order.faults};
   context.services = {.write_file = surroundings.write_file, .on_inject = surroundings.tell_fault};
+  CaseErrors errors;
   try {
-    run_phases(order, device, comm, context, record, start);
+    run_phases(order, device, comm, context, record, start, errors);
   } catch (const std::bad_alloc&) {
     record.status = Status::error;
     record.reason = "out of memory";
@@ -402,6 +418,7 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& world,
   record.choices = std::move(context.outputs.choices);
   for (const auto& [name, value] : context.outputs.labels) record.labels[name] = value;
   record.flags.insert(record.flags.end(), context.outputs.flags.begin(), context.outputs.flags.end());
+  errors.record(record);
   if (device.info().emulated) {
     record.flags.push_back("emulated GPU: not a measurement");
     record.comparable = false;
@@ -436,6 +453,7 @@ Record merge_parts(std::vector<Record> parts) {
       else
         join_check(*same, check, rank);
     }
+    join_errors(whole.errors, part.errors);
     for (const std::string& flag : part.flags)
       if (std::find(whole.flags.begin(), whole.flags.end(), flag) == whole.flags.end()) whole.flags.push_back(flag);
     if (const auto own = part.labels.find("connections_so_far"); own != part.labels.end())

@@ -118,9 +118,10 @@ Json run_json(const RunRequest& request, const Prepared& prepared) {
   for (const auto& [name, value] : prepared.plan.labels) json["labels"][name] = value;
   for (const auto& [name, value] : request.labels) json["labels"][name] = value;
   json["plan"] = prepared.plan.expanded();
-  const Machine machine = probe_machine();
+  const Root root = user_root();
+  const Machine machine = probe_machine(root);
   json["environment"] = environment_json(machine);
-  std::vector<Finding> findings = find_spoilers(machine, present_circumstances());
+  std::vector<Finding> findings = find_spoilers(machine, present_circumstances(root));
   if (prepared.hosts.agents) {
     json["hosts"] = hosts_json(prepared.hosts);
     std::ranges::move(find_differences(*prepared.hosts.agents), std::back_inserter(findings));
@@ -291,9 +292,16 @@ fs::path cache_folder() {
   return fs::temp_directory_path() / "assay-cache";
 }
 
+std::vector<std::string> flags_of(const Root& root) {
+  if (root.real()) return {};
+  return {"ASSAY_ROOT: the machine described is a folder of files"};
+}
+
 DeviceKind device_of_run(const fs::path& dir) { return device_of(read_run(dir).run); }
 
-ExitCode run_plan(const RunRequest& request, std::span<const Family> families) {
+ExitCode run_plan(const RunRequest& asked, std::span<const Family> families) {
+  RunRequest request = asked;
+  std::ranges::move(flags_of(user_root()), std::back_inserter(request.flags));
   if (std::getenv("OMP_PROC_BIND") || std::getenv("GOMP_CPU_AFFINITY"))
     cpu::bind_this_thread(cpu::rank_cpus());  // OpenMP has bound this thread to one CPU, which workers would inherit
   Prepared prepared;

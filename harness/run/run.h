@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/hosts/allocation.h"
+#include "harness/machine/root.h"
 #include "harness/plan/plan.h"
 #include "harness/record/run_dir.h"
 
@@ -42,6 +43,9 @@ std::filesystem::path cache_folder();
 
 // The device of an earlier run, for --resume. Throws UsageError when the directory holds no run.
 DeviceKind device_of_run(const std::filesystem::path& dir);
+
+// Flags of every record measured while ASSAY_ROOT describes another machine, so that none is comparable; else none.
+std::vector<std::string> flags_of(const Root& root);
 
 // Expands the plan, runs it with a worker group per world size, writes the run directory. Returns the worst exit code
 // of the whole directory; throws UsageError when nothing could be started.

@@ -235,10 +235,22 @@ std::string GpuHealth::corrected_link_errors(double seconds) const {
   return rate < max_per_second ? "" : fmt::format("{:.0f} corrected NVLink errors per second", rate);
 }
 
+std::vector<ErrorCounter> GpuHealth::counted() {
+  if (!device_) return {};
+  for (const std::uint64_t xid : xids_->take()) ++xids_seen_[xid];
+  const std::string pci = device_->pci();
+  std::vector<ErrorCounter> all = grown(error_counters(at_start_, pci), error_counters(device_->errors(), pci));
+  for (const auto& [xid, count] : xids_seen_) all.push_back({pci, fmt::format("xid_{}", xid), count});
+  return all;
+}
+
 std::vector<std::string> GpuHealth::take() {
   std::vector<std::string> found;
   if (!device_) return found;
-  for (const std::uint64_t xid : xids_->take()) found.push_back(fmt::format("XID {}", xid));
+  for (const std::uint64_t xid : xids_->take()) {
+    found.push_back(fmt::format("XID {}", xid));
+    ++xids_seen_[xid];
+  }
   if (device_->lost()) found.push_back("the GPU is lost: it fell off the bus, or needs a reset");
   const GpuErrorCounts now = device_->errors();
   const auto grown = [&](std::optional<std::uint64_t> before, std::optional<std::uint64_t> after, const char* what) {

@@ -1,6 +1,7 @@
 // The sensors of one GPU, read through NVML, and the errors that it counts while a case runs.
 #pragma once
 
+#include "harness/machine/counters.h"
 #include "harness/machine/nvml.h"
 #include "harness/record/metric.h"
 #include "harness/sensors/sensors.h"
@@ -81,13 +82,17 @@ class GpuHealth {
   std::string slowness(const std::map<std::string, Series>& telemetry, double from, double to) const;
   // "250 corrected NVLink errors per second" in the `seconds` since construction; empty if they were few.
   std::string corrected_link_errors(double seconds) const;
+  // What its error counters have grown by since construction, corrected errors included, and its XIDs as "xid_79".
+  // Sorted by name.
+  std::vector<ErrorCounter> counted();
   // Errors since construction: "XID 79", "2 uncorrectable ECC errors", ... Corrected ones are none.
   std::vector<std::string> take();
 
  private:
   std::optional<NvmlDevice> device_;
   std::unique_ptr<XidWatch> xids_;
-  GpuErrorCounts at_start_, before_;  // before_: at the last call of take()
+  std::map<std::uint64_t, std::uint64_t> xids_seen_;  // how often each
+  GpuErrorCounts at_start_, before_;                  // before_: at the last call of take()
 };
 
 }  // namespace assay

@@ -13,6 +13,7 @@ namespace assay::fuzz {
 // The targets, by the names of their seed folders.
 using Target = void (*)(std::string_view input);
 void analysis(std::string_view input);
+void audits(std::string_view input);
 void channel(std::string_view input);
 void checkpoint(std::string_view input);
 void floors(std::string_view input);

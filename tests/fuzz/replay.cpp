@@ -13,11 +13,14 @@ int main(int argc, char** argv) {
   using namespace assay;
   namespace fs = std::filesystem;
   const std::map<std::string, fuzz::Target> targets = {
-      {"analysis", fuzz::analysis}, {"channel", fuzz::channel},       {"checkpoint", fuzz::checkpoint},
-      {"floors", fuzz::floors},     {"history", fuzz::history},       {"hosts", fuzz::hosts},
-      {"jpeg", fuzz::jpeg},         {"message", fuzz::message},       {"model", fuzz::model},
-      {"pack", fuzz::pack},         {"peer_tools", fuzz::peer_tools}, {"plan", fuzz::plan},
-      {"prices", fuzz::prices},     {"record", fuzz::record},         {"run", fuzz::run},
+      {"analysis", fuzz::analysis}, {"audits", fuzz::audits},
+      {"channel", fuzz::channel},   {"checkpoint", fuzz::checkpoint},
+      {"floors", fuzz::floors},     {"history", fuzz::history},
+      {"hosts", fuzz::hosts},       {"jpeg", fuzz::jpeg},
+      {"message", fuzz::message},   {"model", fuzz::model},
+      {"pack", fuzz::pack},         {"peer_tools", fuzz::peer_tools},
+      {"plan", fuzz::plan},         {"prices", fuzz::prices},
+      {"record", fuzz::record},     {"run", fuzz::run},
       {"tar", fuzz::tar},           {"tokens", fuzz::tokens},
   };
   const auto target = targets.find(argc > 1 ? argv[1] : "");

@@ -44,6 +44,20 @@ TEST(MergeParts, ACheckHoldsWhenItHoldsOnEveryRank) {
   EXPECT_FALSE(whole.comparable);
 }
 
+TEST(MergeParts, ErrorsOfAllHostsAreKeptAndThoseOfASharedGpuCountOnce) {
+  Record a = part(0), b = part(1), c = part(2);
+  a.errors = {{"h1", "eth0", "carrier_down", 1}, {"h1", "0000:1b:00.0", "xid_79", 1}};
+  b.errors = {{"h1", "0000:1b:00.0", "xid_79", 2}};
+  c.errors = {{"h2", "eth0", "carrier_down", 3}};
+  const Record whole = merge_parts({a, b, c});
+  ASSERT_EQ(whole.errors.size(), 3u);
+  EXPECT_EQ(whole.errors[1].count, 2u);
+  EXPECT_EQ(whole.errors[2].host, "h2");
+  JsonPool pool;
+  EXPECT_EQ(Record::from_text(whole.to_json().dump(), pool).errors[2].count, 3u);
+  EXPECT_FALSE(part(0).to_json().contains("errors"));
+}
+
 TEST(MergeParts, ASampleIsThrottledIfItWasOnAnyRank) {
   Record a = part(0), b = part(1), c = part(2);
   b.samples.throttled = {{1, 4}};

@@ -232,6 +232,23 @@ TEST_F(GpuSensors, AnXidDuringACaseIsNamed) {
   EXPECT_THAT(health.take(), ElementsAre("XID 79"));
 }
 
+// Whatever take() has named before, and corrected errors too.
+TEST_F(GpuSensors, CountersThatGrewDuringACase) {
+  NvmlScript script("ecc_uncorrected 3\nnvlinks 1\nnvlink_replays 5\n");
+  GpuHealth health("GPU-1", "");
+  EXPECT_THAT(health.counted(), IsEmpty());
+  script.say("ecc_uncorrected 5\nnvlinks 1\nnvlink_replays 9\nxid 79\nxid 79\n");
+  (void)health.take();
+  const std::vector<ErrorCounter> grown = health.counted();
+  std::map<std::string, std::uint64_t> by_name;
+  for (const ErrorCounter& counter : grown) {
+    EXPECT_FALSE(counter.device.empty());
+    by_name[counter.name] = counter.value;
+  }
+  EXPECT_EQ(by_name,
+            (std::map<std::string, std::uint64_t>{{"ecc_uncorrected", 2}, {"nvlink_corrected", 4}, {"xid_79", 2}}));
+}
+
 TEST(MaskSeries, NeighboursAreCombined) {
   SeriesBuilder builder(2);
   for (int i = 0; i < 4; ++i)

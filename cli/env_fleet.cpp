@@ -1,0 +1,100 @@
+#include "cli/env_fleet.h"
+
+#include "cli/files.h"
+#include "harness/hosts/ask_hosts.h"
+#include "harness/hosts/slurm.h"
+#include "harness/machine/nvml.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace assay::cli {
+
+namespace {
+
+// The chassis's names of slots, by the address of the card in it without its function: "0000:1b:00".
+std::map<std::string, std::string> slots_by_address(const Root& root) {
+  std::map<std::string, std::string> slots;
+  for (const auto& name : root.list("sys/bus/pci/slots"))
+    if (const auto address = root.text("sys/bus/pci/slots/" + name + "/address")) slots[*address] = name;
+  return slots;
+}
+
+// By PCI address. On a folder in place of the machine, nvml.json stands for the driver.
+std::map<std::string, std::string> serials_of_gpus(const Root& root) {
+  std::map<std::string, std::string> serials;
+  if (!root.real()) {
+    const auto text = root.text("nvml.json");
+    if (!text) return serials;
+    const Json document = parse_json(*text, (root.path() / "nvml.json").string());
+    for (const Json& device : member(document, "/devices"))
+      serials[text_member(device, "/pci")] = text_member(device, "/serial");
+    return serials;
+  }
+  std::string why_not;
+  if (const auto nvml = Nvml::load(why_not))
+    for (const NvmlDevice& device : nvml->devices()) serials[device.pci()] = device.serial();
+  return serials;
+}
+
+report::AuditedHost audited(const HostAnswer& answer) {
+  using report::AuditState;
+  if (!answer.exit_code) return report::no_audit(answer.host, AuditState::unreachable, answer.err);
+  // 1: a fault was found.
+  if (*answer.exit_code != 0 && *answer.exit_code != 1)
+    return report::no_audit(
+        answer.host, AuditState::error,
+        fmt::format("exit code {}{}{}", *answer.exit_code, answer.err.empty() ? "" : ": ", answer.err));
+  return report::read_audit(answer.host, answer.out);
+}
+
+}  // namespace
+
+std::optional<Allocation> hosts_to_audit(const std::string& hostfile) {
+  if (!hostfile.empty()) return find_allocation(hostfile);
+  auto slurm = slurm_allocation(own_environment);
+  // A task of srun with several tasks audits its own host, as each of its siblings does.
+  if (!slurm || slurm->size > 1 || slurm->only_here()) return std::nullopt;
+  return slurm;
+}
+
+std::vector<report::AuditedHost> audits_of(const Allocation& allocation, bool with_serials, double timeout_seconds) {
+  std::vector<std::string> words = {"env", "--audit", "--json"};
+  if (with_serials) words.emplace_back("--with-serials");
+  std::vector<report::AuditedHost> audits;
+  for (const HostAnswer& answer : ask_hosts(allocation, words, timeout_seconds)) audits.push_back(audited(answer));
+  return audits;
+}
+
+ExitCode audit_hosts(const Allocation& allocation, const FleetOptions& options) {
+  // The user's files first: a bad one is reported before any host is asked.
+  std::optional<report::RunSet> runs;
+  if (!options.runs.empty()) runs.emplace(read_runs(options.runs));
+  const std::vector<report::AuditedHost> hosts = audits_of(allocation, options.with_serials, options.timeout_seconds);
+  std::vector<report::Drift> drift = report::drift_of(hosts);
+  if (runs) report::add_effects(drift, *runs);
+  if (options.json)
+    fmt::print("{}", dump_document(report::audits_json(hosts, drift), 2));
+  else
+    print(report::audit_document(hosts, drift));
+  return report::audit_code(hosts);
+}
+
+void add_identities(Json& audit, const Root& root, const Machine& machine, bool with_serials) {
+  const auto slots = slots_by_address(root);
+  const auto serials = with_serials ? serials_of_gpus(root) : std::map<std::string, std::string>();
+  Json gpus = Json::array();
+  for (const GpuPart& gpu : machine.gpus) {
+    report::AuditedGpu one{gpu.pci, gpu.uuid, gpu.name, ""};
+    if (const auto slot = slots.find(gpu.pci.substr(0, gpu.pci.rfind('.'))); slot != slots.end())
+      one.slot = slot->second;
+    if (const auto serial = serials.find(gpu.pci); serial != serials.end()) one.serial = serial->second;
+    gpus.push_back(report::to_json(one));
+  }
+  audit["gpus"] = std::move(gpus);
+  if (const auto serial = with_serials ? root.text("sys/class/dmi/id/product_serial") : std::nullopt)
+    audit["serial"] = *serial;
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,173 @@
+// The audit put together: its areas, what find_spoilers() knows already, and the kernel's log.
+#include "harness/audit/audit.h"
+
+#include "harness/audit/areas.h"
+#include "harness/audit/kernel_log.h"
+#include "harness/core/error.h"
+#include "harness/core/text.h"
+#include "harness/core/utc.h"
+#include "harness/machine/findings.h"
+
+#include <nlohmann/json.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+
+namespace assay::audit {
+
+void Report::add(std::string_view id, std::string_view device, std::string_view seen, std::string meaning,
+                 std::string fix) {
+  static const auto kinds = problem_kinds();
+  const auto kind = std::ranges::find(kinds, id, &ProblemKind::id);
+  ASSAY_CHECK(kind != kinds.end(), "no kind of problem {}", id);
+  const auto name = one_line(device);
+  const auto what = one_line(seen, 500);
+  for (Problem& problem : problems)
+    if (problem.id == id && problem.device == name) {
+      constexpr std::size_t max_seen = 1000;
+      if (problem.seen.size() < max_seen) problem.seen += "; " + what;
+      return;
+    }
+  problems.push_back({kind->id, kind->severity, name, what, meaning.empty() ? kind->meaning : std::move(meaning),
+                      fix.empty() ? kind->fix : std::move(fix)});
+}
+
+void Report::fact(const std::string& name, std::string_view value) {
+  if (!trim(value).empty()) facts[one_line(name)] = one_line(trim(value), 1000);
+}
+
+bool may_be_container(const Subject& subject) {
+  if (!subject.machine.system.container.empty()) return true;
+  // The kernel's own process, which only the first PID namespace shows.
+  if (subject.root.real() && subject.root.text("proc/2/comm").value_or("") != "kthreadd") return true;
+  // NVIDIA's container runtime covers the driver's list of GPUs with a shorter one.
+  return subject.root.text("proc/mounts").value_or("").find(" /proc/driver/nvidia") != std::string::npos;
+}
+
+bool process_runs(const Root& root, std::string_view name) {
+  constexpr std::size_t kept = 15;
+  return std::ranges::any_of(root.list("proc"), [&](const std::string& pid) {
+    return pid.find_first_not_of("0123456789") == pid.npos &&
+           root.text("proc/" + pid + "/comm").value_or("") == name.substr(0, kept);
+  });
+}
+
+std::vector<std::string> library_folders(const Root& root) {
+  std::vector<std::string> folders;
+  for (const char* lib : {"usr/lib", "usr/lib64", "usr/local/lib", "usr/local/cuda/lib64", "opt/amazon/ofi-nccl/lib"}) {
+    folders.emplace_back(lib);
+    for (const auto& name : root.list(lib))
+      if (name.find("-linux-gnu") != name.npos) folders.push_back(std::string(lib) + "/" + name);
+  }
+  return folders;
+}
+
+std::string slow_link(const Root& root, const std::string& pci) {
+  const auto folder = "sys/bus/pci/devices/" + pci + "/";
+  std::string slow;
+  const auto width = root.integer(folder + "current_link_width"), max_width = root.integer(folder + "max_link_width");
+  constexpr std::int64_t max_lanes = 32;  // larger figures mean that it is unknown
+  if (width && max_width && *width > 0 && *width < *max_width && *max_width <= max_lanes)
+    slow = fmt::format("x{} of x{}", *width, *max_width);
+  // "8.0 GT/s PCIe"
+  const auto now = root.text(folder + "current_link_speed").value_or(""),
+             most = root.text(folder + "max_link_speed").value_or("");
+  const double speed = std::atof(now.c_str()), max_speed = std::atof(most.c_str());
+  if (speed > 0 && speed < max_speed)
+    slow += fmt::format("{}{:g} of {:g} GT/s", slow.empty() ? "" : ", ", speed, max_speed);
+  return slow;
+}
+
+std::string nic_address(const Root& root, const std::string& folder) {
+  auto name = root.link_name(folder + "/device").value_or("");
+  return root.exists("sys/bus/pci/devices/" + name) && !name.empty() ? name : std::string();
+}
+
+bool has_nvswitch(const Root& root) {
+  return std::ranges::any_of(root.list("sys/bus/pci/devices"), [&](const std::string& pci) {
+    const auto folder = "sys/bus/pci/devices/" + pci + "/";
+    return root.text(folder + "vendor") == "0x10de" && root.text(folder + "class").value_or("").starts_with("0x0680");
+  });
+}
+
+namespace {
+
+// Those whose devices an area of the audit names one by one.
+constexpr std::array<std::string_view, 4> replaced = {"gpu-driver", "gpu-link-width", "gpu-slot", "gpu-memory-errors"};
+
+void add_findings(const Subject& subject, Report& report) {
+  for (const assay::Finding& finding : find_spoilers(subject.machine, present_circumstances(subject.root))) {
+    if (std::ranges::find(replaced, finding.id) != replaced.end()) continue;
+    std::string device, seen = finding.seen;
+    // "0000:1b:00.0: MIG is on"
+    for (const GpuPart& gpu : subject.machine.gpus)
+      if (const auto start = (gpu.pci.empty() ? gpu.uuid : gpu.pci) + ": "; seen.starts_with(start)) {
+        device = start.substr(0, start.size() - 2);
+        seen.erase(0, start.size());
+      }
+    report.add(finding.id, device, seen, finding.effect, finding.fix);
+  }
+}
+
+// "btime 1763000000" in proc/stat.
+std::optional<double> boot_time(const Root& root) {
+  for (const std::string& line : lines(root.text("proc/stat").value_or("")))
+    if (line.starts_with("btime "))
+      if (const auto seconds = to_integer(std::string_view(line).substr(6)); seconds && *seconds > 0)
+        return static_cast<double>(*seconds);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Audit audit_machine(const Root& root, double now, double days) {
+  Audit audit;
+  audit.machine = probe_machine(root);
+  Report report;
+  const Subject subject{root, audit.machine, now, boot_time(root)};
+  for (const auto area :
+       {audit_gpus, audit_path, audit_network, audit_storage, audit_host, audit_software, audit_counters})
+    area(subject, report);
+  auto log = read_kernel_log(root, now, days, subject.boot);
+  audit_events(subject, log.events, report);
+  if (log.sources.empty())
+    report.add("kernel-log-unreadable", "", "no journal, no /var/log/kern.log or messages, no /dev/kmsg");
+  if (log.latest_future)
+    report.add("clock-wrong", "",
+               "a line of the kernel's log is of " + utc_text(static_cast<std::time_t>(*log.latest_future)));
+  add_findings(subject, report);
+
+  std::ranges::stable_sort(report.problems, {}, [](const Problem& problem) {
+    return std::tuple(static_cast<int>(problem.severity), problem.id, problem.device);
+  });
+  audit.problems = std::move(report.problems);
+  audit.facts = std::move(report.facts);
+  audit.events = std::move(log.events);
+  return audit;
+}
+
+Json to_json(const Audit& audit) {
+  Json problems = Json::array(), facts = Json::object(), events = Json::array();
+  for (const Problem& problem : audit.problems)
+    problems.push_back({{"id", problem.id},
+                        {"severity", name_of(problem.severity)},
+                        {"device", problem.device},
+                        {"seen", problem.seen},
+                        {"meaning", problem.meaning},
+                        {"fix", problem.fix}});
+  for (const auto& [name, value] : audit.facts) facts[name] = value;
+  for (const KernelEvent& event : audit.events)
+    events.push_back(
+        {{"time", event.unix_seconds ? Json(utc_text(static_cast<std::time_t>(*event.unix_seconds))) : Json(nullptr)},
+         {"kind", event.kind},
+         {"device", event.device},
+         {"code", event.code},
+         {"text", event.text}});
+  return {{"problems", std::move(problems)}, {"facts", std::move(facts)}, {"events", std::move(events)}};
+}
+
+}  // namespace assay::audit

@@ -1,0 +1,78 @@
+// From the kernel's messages to problems: what holds since the boot counts as it is; a fault before it, or before a
+// reset, is only remembered.
+#include "harness/audit/areas.h"
+#include "harness/audit/xids.h"
+#include "harness/core/utc.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace assay::audit {
+
+namespace {
+
+// Events of the same problem, device and number.
+struct Group {
+  std::string problem, device;
+  std::int64_t code = 0;
+  bool past = false;
+  int count = 0;
+  const KernelEvent* last = nullptr;
+};
+
+bool is_fault(const std::string& problem) {
+  static const auto kinds = problem_kinds();
+  return std::ranges::any_of(
+      kinds, [&](const ProblemKind& kind) { return kind.id == problem && kind.severity == Severity::fault; });
+}
+
+// Whether the driver said later that the GPU needs no recovery any more.
+bool recovered(const KernelEvent& event, const std::vector<KernelEvent>& events) {
+  return event.kind == "xid" && event.unix_seconds && std::ranges::any_of(events, [&](const KernelEvent& other) {
+           return other.code == 154 && other.problem.empty() && other.device == event.device && other.unix_seconds &&
+                  *other.unix_seconds >= *event.unix_seconds;
+         });
+}
+
+std::string seen_of(const Group& group) {
+  const auto& last = *group.last;
+  const auto when = last.unix_seconds ? " at " + utc_text(static_cast<std::time_t>(*last.unix_seconds)) : "";
+  const auto times = group.count > 1 ? fmt::format(", {} times", group.count) : "";
+  if (last.kind == "xid") return fmt::format("XID {}{}{}", last.code, when, times);
+  if (last.kind == "sxid") return fmt::format("SXID {}{}{}", last.code, when, times);
+  return fmt::format("\"{}\"{}{}", last.text, when, times);
+}
+
+}  // namespace
+
+void audit_events(const Subject& subject, const std::vector<KernelEvent>& events, Report& report) {
+  std::vector<Group> groups;
+  for (const KernelEvent& event : events) {
+    if (event.problem.empty()) continue;
+    const bool old = event.unix_seconds && subject.boot && *event.unix_seconds < *subject.boot - 1;
+    const bool past = is_fault(event.problem) && (old || recovered(event, events));
+    const auto same = std::ranges::find_if(groups, [&](const Group& group) {
+      return std::tie(group.problem, group.device, group.code, group.past) ==
+             std::tie(event.problem, event.device, event.code, past);
+    });
+    Group& group =
+        same != groups.end() ? *same : groups.emplace_back(Group{event.problem, event.device, event.code, past});
+    ++group.count;
+    group.last = &event;
+  }
+  constexpr int many_corrections = 10;  // a few are ordinary
+  for (const Group& group : groups) {
+    if (group.problem == "aer-corrected" && group.count < many_corrections) continue;
+    const Xid* const xid = group.last->kind == "xid" ? find_xid(group.code) : nullptr;
+    auto meaning = xid ? std::string(xid->meaning) : std::string();
+    auto fix = xid ? std::string(xid->action) : std::string();
+    if (group.past)
+      report.add("past-errors", group.device, seen_of(group) + ", before the last boot or reset", std::move(meaning));
+    else
+      report.add(group.problem, group.device, seen_of(group), std::move(meaning), std::move(fix));
+  }
+}
+
+}  // namespace assay::audit

@@ -1,0 +1,214 @@
+// The commands are those of the vendors' manuals: NVIDIA DCGM User Guide ("dcgmi diag"), NVIDIA GPU Debug Guidelines
+// (nvidia-bug-report.sh, field diagnostic), NVIDIA MFT User Manual (mlxlink), smartctl(8), nvme(1), ras-mc-ctl(8).
+#include "reports/acceptance/evidence.h"
+
+#include "harness/core/error.h"
+#include "harness/core/sha256.h"
+#include "harness/core/text.h"
+#include "harness/json/members.h"
+#include "harness/record/files.h"
+#include "harness/record/run_dir.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace assay::report {
+
+namespace {
+
+constexpr std::uintmax_t max_records_bytes = std::uintmax_t{4} << 30;
+
+enum class Part { gpu, nvlink, network, pcie, memory, disk };
+
+// Problems that a vendor has to look at. Settings are not among them: their fix is known.
+const std::map<std::string_view, Part>& parts_of_problems() {
+  static const std::map<std::string_view, Part> parts = {{"gpu-missing", Part::gpu},
+                                                         {"gpu-count", Part::gpu},
+                                                         {"gpu-lost", Part::gpu},
+                                                         {"gpu-init-failed", Part::gpu},
+                                                         {"ecc-uncorrected", Part::gpu},
+                                                         {"ecc-corrected", Part::gpu},
+                                                         {"remap-pending", Part::gpu},
+                                                         {"remap-failure", Part::gpu},
+                                                         {"rows-remapped", Part::gpu},
+                                                         {"pcie-replays", Part::gpu},
+                                                         {"gpu-hot", Part::gpu},
+                                                         {"gpu-throttled", Part::gpu},
+                                                         {"gpu-link-width", Part::gpu},
+                                                         {"xid-fatal", Part::gpu},
+                                                         {"xid-hardware", Part::gpu},
+                                                         {"xid-unknown", Part::gpu},
+                                                         {"nvlink-errors", Part::nvlink},
+                                                         {"sxid-fatal", Part::nvlink},
+                                                         {"sxid", Part::nvlink},
+                                                         {"nic-health", Part::network},
+                                                         {"nic-timeout", Part::network},
+                                                         {"nic-cable", Part::network},
+                                                         {"nic-link-lost", Part::network},
+                                                         {"nic-down", Part::network},
+                                                         {"nic-slow", Part::network},
+                                                         {"nic-pcie", Part::network},
+                                                         {"nic-firmware", Part::network},
+                                                         {"nic-errors", Part::network},
+                                                         {"link-flaps", Part::network},
+                                                         {"link-events", Part::network},
+                                                         {"aer-fatal", Part::pcie},
+                                                         {"aer-nonfatal", Part::pcie},
+                                                         {"aer-corrected", Part::pcie},
+                                                         {"hardware-error", Part::memory},
+                                                         {"machine-check", Part::memory},
+                                                         {"memory-uncorrected", Part::memory},
+                                                         {"memory-corrected", Part::memory},
+                                                         {"memory-uneven", Part::memory},
+                                                         {"disk-errors", Part::disk},
+                                                         {"disk-lost", Part::disk},
+                                                         {"filesystem-errors", Part::disk},
+                                                         {"read-only", Part::disk},
+                                                         {"raid-degraded", Part::disk}};
+  return parts;
+}
+
+struct Command {
+  std::vector<Part> parts;  // any of these
+  const char* command;
+  const char* why;
+};
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> all = {
+      {{Part::gpu, Part::nvlink},
+       "nvidia-bug-report.sh",
+       "the driver's and the board's logs, for which NVIDIA and the server's vendor ask first; before any reset"},
+      {{Part::nvlink}, "nvidia-smi nvlink -e", "the error counters of each NVLink"},
+      {{Part::gpu, Part::nvlink},
+       "dcgmi diag -r 3",
+       "NVIDIA's hardware tests, about 15 minutes on idle GPUs; part of the Data Center GPU Manager"},
+      {{Part::gpu, Part::nvlink},
+       "fieldiag  # the name and options are the vendor's",
+       "NVIDIA's field diagnostic, which server vendors hand out; its log decides about a replacement. It needs the "
+       "machine to itself, with the driver unloaded"},
+      {{Part::network},
+       "mlxlink -d DEVICE -m -c -e",
+       "state, module, bit error rate and eye opening of the NIC's link; part of the NVIDIA Firmware Tools"},
+      {{Part::network}, "ibdiagnet", "errors and speeds of every link of an InfiniBand fabric, from any host on it"},
+      {{Part::pcie}, "lspci -vvv -s DEVICE", "link state and error registers of the device; as root"},
+      {{Part::memory},
+       "ras-mc-ctl --errors",
+       "memory errors by module, as the kernel reported them; part of rasdaemon"},
+      {{Part::memory, Part::pcie},
+       "ipmitool sel elist",
+       "the management controller's log, which names modules, slots, fans and power supplies"},
+      {{Part::disk}, "smartctl -x DEVICE", "the disk's own log and test results; for NVMe also nvme smart-log DEVICE"}};
+  return all;
+}
+
+std::set<Part> parts_of_checks(const std::vector<std::string>& checks, bool has_gpus) {
+  constexpr std::string_view between_hosts[] = {"collective", "pairs", "link", "fabric", "allreduce", "all_reduce"};
+  std::set<Part> parts;
+  for (const std::string& check : checks) {
+    if (check == "device_errors") parts.insert({Part::pcie, Part::network, Part::memory});
+    if (has_gpus || check == "gpu_errors") parts.insert(Part::gpu);
+    for (const std::string_view word : between_hosts)
+      if (check.find(word) != check.npos) parts.insert(Part::network);
+  }
+  return parts;
+}
+
+// Takes out what names a single part to its vendor.
+void drop_serials(Json& json) {
+  if (json.is_object()) json.erase("serial");
+  if (json.is_structured())
+    for (Json& inner : json) drop_serials(inner);
+}
+
+// The lines of records.jsonl of which a rank ran on the host.
+std::string records_of(const std::filesystem::path& run, const std::string& host) {
+  const std::string all = read_whole(run / "records.jsonl", max_records_bytes);
+  std::string kept;
+  for (std::string_view rest = all; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end);
+    if (line.find(host) == line.npos) continue;  // most lines of a large run
+    try {
+      const Json record = parse_untrusted(line);
+      const Json& ranks = member(record, "/ranks");
+      if (std::any_of(ranks.begin(), ranks.end(), [&](const Json& rank) { return text_member(rank, "/host") == host; }))
+        kept += line;
+    } catch (const Error&) {  // a line cut short by a kill
+    }
+  }
+  return kept;
+}
+
+std::string events_text(const Json& events) {
+  std::string text;
+  for (const Json& event : events) {
+    const std::string time = text_member(event, "/time");
+    text += fmt::format("{} {} {} {}\n", time.empty() ? "unknown time" : time, text_member(event, "/kind"),
+                        text_member(event, "/device"), one_line(text_member(event, "/text"), 2'000));
+  }
+  return text;
+}
+
+std::string commands_text(const EvidenceInput& input) {
+  std::vector<std::string> ids, checks = input.failed_checks;
+  std::string seen;
+  for (const Json& problem : member(input.audit, "/problems")) {
+    ids.push_back(text_member(problem, "/id"));
+    if (parts_of_problems().contains(ids.back()))
+      seen += fmt::format("# {} {}: {}\n", ids.back(), text_member(problem, "/device"),
+                          one_line(text_member(problem, "/seen")));
+  }
+  for (const MissedFloor& floor : input.missed) checks.push_back(floor.key);
+  const bool has_gpus = !member(input.audit, "/gpus").empty();
+  std::string text;
+  for (const VendorCommand& one : vendor_commands(ids, checks, has_gpus))
+    text += fmt::format("# {}\n{}\n\n", one.why, one.command);
+  return text.empty() ? text : fmt::format("# To run on {}\n{}\n{}", input.host, seen, text);
+}
+
+}  // namespace
+
+std::vector<VendorCommand> vendor_commands(const std::vector<std::string>& problem_ids,
+                                           const std::vector<std::string>& failed_checks, bool has_gpus) {
+  std::set<Part> parts = parts_of_checks(failed_checks, has_gpus);
+  for (const std::string& id : problem_ids)
+    if (const auto part = parts_of_problems().find(id); part != parts_of_problems().end()) parts.insert(part->second);
+  std::vector<VendorCommand> found;
+  for (const Command& one : commands())
+    if (std::any_of(one.parts.begin(), one.parts.end(), [&](Part part) { return parts.contains(part); }))
+      found.push_back({one.command, one.why});
+  return found;
+}
+
+std::vector<ArchiveMember> evidence_members(const EvidenceInput& input) {
+  std::vector<ArchiveMember> members;
+  const auto add = [&](const std::string& name, std::string bytes) {
+    if (!bytes.empty()) members.push_back({name, std::move(bytes)});
+  };
+  Json audit = input.audit, environment = input.environment;
+  if (!input.with_serials) drop_serials(audit), drop_serials(environment);
+  if (!audit.is_null()) add("audit.json", dump_document(audit, 2));
+  add("events.txt", events_text(member(audit, "/events")));
+  if (!environment.is_null()) add("environment.json", dump_document(environment, 2));
+  std::set<std::string> names;
+  for (const std::filesystem::path& run : input.runs) {
+    std::string name = (run.has_filename() ? run : run.parent_path()).filename().string();
+    for (int i = 2; !names.insert(name).second; ++i) name = fmt::format("{}-{}", run.filename().string(), i);
+    add("records/" + name + ".jsonl", records_of(run, input.host));
+  }
+  if (!input.missed.empty()) add("floors.json", dump_document(json_of(input.missed), 2));
+  add("commands.txt", commands_text(input));
+  std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  std::string manifest;
+  for (const ArchiveMember& one : members) manifest += fmt::format("{}  {}\n", sha256_hex(one.bytes), one.name);
+  members.push_back({"MANIFEST", std::move(manifest)});
+  for (ArchiveMember& one : members) one.name = input.host + "/" + one.name;
+  return members;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,328 @@
+#include "reports/hosts/audits.h"
+
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "harness/json/members.h"
+#include "harness/statistics/statistics.h"
+#include "reports/data/words.h"
+#include "reports/hosts/side_by_side.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+namespace assay::report {
+
+namespace {
+
+constexpr std::size_t max_elements = 10'000, max_text = 2'000;
+constexpr std::size_t max_listed = 8;  // hosts, problems in a cell
+
+// What a host printed of its audit.
+struct Printed {
+  std::vector<AuditedProblem> problems;
+  std::map<std::string, std::string> facts;
+  std::vector<AuditedGpu> gpus;
+  std::vector<AuditedEvent> events;
+  std::string serial;
+
+  static void members(auto& self, auto& io) {
+    io.required("problems", self.problems), io.required("facts", self.facts), io("gpus", self.gpus);
+    io("events", self.events), io("serial", self.serial);
+  }
+};
+
+void clean(std::string& text) { text = one_line(text, max_text); }
+
+template <typename List, typename F>
+void clean_all(List& list, F&& texts) {
+  if (list.size() > max_elements) list.resize(max_elements);
+  for (auto& one : list) texts(one);
+}
+
+bool differs_by_nature(const std::string& fact) {
+  constexpr std::array<std::string_view, 8> parts = {"hostname", "serial",  "uuid",   "address",
+                                                     "guid",     "boot id", "uptime", "machine id"};
+  std::string lower = fact;
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
+    return c == '_' ? ' ' : c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  });
+  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return lower.find(part) != lower.npos; });
+}
+
+std::string value_text(const std::optional<std::string>& value) { return value ? one_line(*value, 60) : "none"; }
+
+std::string names_text(const std::vector<std::string>& names) {
+  const std::size_t shown = std::min(names.size(), max_listed);
+  std::string text =
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
+// "xid-fatal 0000:1b:00.0, no-swap": faults first, as the audit lists them.
+std::string problems_text(const AuditedHost& host) {
+  std::vector<std::string> names;
+  for (const AuditedProblem& problem : host.problems)
+    if (problem.severity != "info")
+      names.push_back(problem.id + (problem.device.empty() ? "" : " " + one_line(problem.device, 40)));
+  return names_text(names);
+}
+
+Table host_table(const std::vector<AuditedHost>& hosts) {
+  Table table{"hosts",
+              "",
+              {{"host", "host"},
+               {"state", "state"},
+               {"faults", "faults", Align::right},
+               {"warnings", "warnings", Align::right},
+               {"problems", "problems"}},
+              {}};
+  for (const AuditedHost& host : hosts) {
+    const bool ok = host.state == AuditState::ok;
+    const std::size_t faults = host.count("fault"), warnings = host.count("warning");
+    const auto number = [&](std::size_t n, Tone tone) {
+      return ok ? Cell{std::to_string(n), n, n > 0 ? tone : Tone::plain} : Cell{"-", nullptr, Tone::faint};
+    };
+    table.rows.push_back({{host.host, nullptr},
+                          {std::string(name_of(host.state)), nullptr, ok ? Tone::plain : Tone::bad},
+                          number(faults, Tone::bad),
+                          number(warnings, Tone::warn),
+                          {ok ? problems_text(host) : host.error, nullptr}});
+  }
+  return table;
+}
+
+// Every problem once, with the hosts that have it.
+Table problem_table(const std::vector<AuditedHost>& hosts) {
+  struct Kind {
+    const AuditedProblem* first = nullptr;
+    std::vector<std::string> hosts;
+  };
+  std::map<std::pair<int, std::string>, Kind> kinds;  // faults first
+  for (const AuditedHost& host : hosts)
+    for (const AuditedProblem& problem : host.problems) {
+      if (problem.severity == "info") continue;
+      Kind& kind = kinds[{problem.severity == "fault" ? 0 : 1, problem.id}];
+      if (!kind.first) kind.first = &problem;
+      if (kind.hosts.empty() || kind.hosts.back() != host.host) kind.hosts.push_back(host.host);
+    }
+  Table table{"problems",
+              "",
+              {{"problem", "problem"},
+               {"severity", "severity"},
+               {"hosts", "hosts"},
+               {"seen", "seen"},
+               {"meaning", "meaning"},
+               {"fix", "fix"}},
+              {}};
+  for (const auto& [key, kind] : kinds)
+    table.rows.push_back({{key.second, nullptr},
+                          {kind.first->severity, nullptr, key.first == 0 ? Tone::bad : Tone::warn},
+                          {names_text(kind.hosts), nullptr},
+                          {kind.first->seen, nullptr},
+                          {kind.first->meaning, nullptr},
+                          {kind.first->fix, nullptr}});
+  return table;
+}
+
+std::string effect_text(const DriftEffect& effect) {
+  return fmt::format("{} {}: {:.3g} times the others' median ({} of {} hosts)", effect.title, effect.metric,
+                     effect.ratio, effect.differing, effect.differing + effect.others);
+}
+
+Table drift_table(const std::vector<Drift>& drift) {
+  Table table{"drift", "", {{"fact", "fact"}, {"majority", "most have"}, {"differ", "who differs"}}, {}};
+  const bool effects = std::any_of(drift.begin(), drift.end(), [](const Drift& one) { return one.effect; });
+  if (effects) table.columns.push_back({"effect", "most affected figure"});
+  for (const Drift& one : drift) {
+    std::vector<std::string> differ;
+    for (const auto& host : one.hosts) differ.push_back(fmt::format("{}: {}", host.host, value_text(host.value)));
+    table.rows.push_back(
+        {{one.fact, nullptr},
+         {one.tie ? "no majority" : fmt::format("{} ({})", value_text(one.majority), one.count), nullptr},
+         {names_text(differ), nullptr, Tone::warn}});
+    if (effects) table.rows.back().push_back({one.effect ? effect_text(*one.effect) : "", nullptr});
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string_view name_of(AuditState state) {
+  switch (state) {
+    case AuditState::ok: return "ok";
+    case AuditState::unreachable: return "unreachable";
+    case AuditState::error: break;
+  }
+  return "error";
+}
+
+std::size_t AuditedHost::count(std::string_view severity) const {
+  return static_cast<std::size_t>(std::count_if(
+      problems.begin(), problems.end(), [&](const AuditedProblem& problem) { return problem.severity == severity; }));
+}
+
+AuditedHost no_audit(const std::string& host, AuditState state, std::string_view why) {
+  AuditedHost audited;
+  audited.host = host;
+  audited.state = state;
+  audited.error = one_line(why);
+  return audited;
+}
+
+AuditedHost read_audit(const std::string& host, std::string_view json) {
+  Printed answer;
+  try {
+    const Json document = parse_untrusted(json);
+    const Json& audit = member(document, "/audit");
+    if (!audit.is_object()) return no_audit(host, AuditState::error, "its answer holds no audit");
+    answer = read_value<Printed>(audit);
+  } catch (const std::exception& failed) {
+    return no_audit(host, AuditState::error, fmt::format("its answer is no audit: {}", failed.what()));
+  }
+  clean_all(answer.problems, [](AuditedProblem& one) {
+    for (std::string* text : {&one.id, &one.severity, &one.device, &one.seen, &one.meaning, &one.fix}) clean(*text);
+  });
+  clean_all(answer.gpus, [](AuditedGpu& one) {
+    for (std::string* text : {&one.pci, &one.uuid, &one.name, &one.slot, &one.serial}) clean(*text);
+  });
+  clean_all(answer.events, [](AuditedEvent& one) {
+    if (one.time) clean(*one.time);
+    for (std::string* text : {&one.kind, &one.device, &one.text}) clean(*text);
+  });
+  AuditedHost audited;
+  audited.host = host;
+  for (const auto& [fact, value] : answer.facts)
+    if (audited.facts.size() < max_elements) audited.facts[one_line(fact)] = one_line(value, max_text);
+  audited.problems = std::move(answer.problems);
+  audited.gpus = std::move(answer.gpus);
+  audited.events = std::move(answer.events);
+  audited.serial = one_line(answer.serial);
+  return audited;
+}
+
+std::vector<Drift> drift_of(const std::vector<AuditedHost>& hosts) {
+  std::vector<const AuditedHost*> answered;
+  std::set<std::string> facts;
+  for (const AuditedHost& host : hosts) {
+    if (host.state != AuditState::ok) continue;
+    answered.push_back(&host);
+    for (const auto& [fact, value] : host.facts) facts.insert(fact);
+  }
+  std::vector<Drift> drift;
+  for (const std::string& fact : facts) {
+    if (differs_by_nature(fact)) continue;
+    const auto value_on = [&](const AuditedHost& host) {
+      const auto found = host.facts.find(fact);
+      return found == host.facts.end() ? std::nullopt : std::optional(found->second);
+    };
+    std::map<std::optional<std::string>, std::size_t> counts;
+    for (const AuditedHost* host : answered) ++counts[value_on(*host)];
+    if (counts.size() < 2) continue;
+    const auto most = std::max_element(counts.begin(), counts.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    Drift one;
+    one.fact = fact;
+    one.count = most->second;
+    one.tie = std::count_if(counts.begin(), counts.end(), [&](const auto& x) { return x.second == one.count; }) > 1;
+    if (!one.tie) one.majority = most->first;
+    for (const AuditedHost* host : answered)
+      if (auto value = value_on(*host); one.tie || value != one.majority)
+        one.hosts.push_back({host->host, std::move(value)});
+    drift.push_back(std::move(one));
+  }
+  return drift;
+}
+
+void add_effects(std::vector<Drift>& drift, const RunSet& runs) {
+  const std::vector<HostCase> cases = cases_by_host(runs);
+  for (Drift& one : drift) {
+    if (one.tie) continue;
+    std::set<std::string> differing;
+    for (const auto& host : one.hosts) differing.insert(host.host);
+    for (const HostCase& measured : cases) {
+      std::vector<double> own, others;
+      for (const HostFigure& host : measured.hosts)
+        if (host.value && *host.value > 0) (differing.contains(host.host) ? own : others).push_back(*host.value);
+      if (own.empty() || others.empty()) continue;
+      const DriftEffect effect{measured.title, measured.metric->name, median(own) / median(others), own.size(),
+                               others.size()};
+      if (!one.effect || std::abs(std::log(effect.ratio)) > std::abs(std::log(one.effect->ratio))) one.effect = effect;
+    }
+  }
+}
+
+Document audit_document(const std::vector<AuditedHost>& hosts, const std::vector<Drift>& drift) {
+  std::size_t answered = 0, faulty = 0;
+  for (const AuditedHost& host : hosts) {
+    if (host.state == AuditState::ok) ++answered;
+    if (host.count("fault") > 0) ++faulty;
+  }
+  Document document;
+  document.title = "Audit of hosts";
+  document.headline =
+      fmt::format("{} of {} answered", answered, plural(static_cast<std::int64_t>(hosts.size()), "host"));
+  document.verdict = fmt::format("with faults: {} · without: {} · not audited: {} · facts that differ: {}", faulty,
+                                 answered - faulty, hosts.size() - answered, drift.size());
+  document.tone = audit_code(hosts) != ExitCode::ok ? Tone::bad : drift.empty() ? Tone::good : Tone::warn;
+  document.sections.push_back({"hosts", "Hosts", {host_table(hosts)}});
+  if (Table problems = problem_table(hosts); !problems.rows.empty())
+    document.sections.push_back({"problems", "Problems", {std::move(problems)}});
+  if (!drift.empty())
+    document.sections.push_back({"drift", "Where hosts differ", {drift_table(drift)}});
+  else if (answered > 1)
+    document.sections.push_back(
+        {"drift", "Where hosts differ", {Text{"In no fact that they should share.", Tone::good}}});
+  return document;
+}
+
+Json to_json(const AuditedHost& host) {
+  Json json = {{"host", host.host},
+               {"state", name_of(host.state)},
+               {"error", host.error.empty() ? Json(nullptr) : Json(host.error)},
+               {"problems", json_of(host.problems)},
+               {"facts", host.facts},
+               {"gpus", json_of(host.gpus)},
+               {"events", json_of(host.events)}};
+  if (!host.serial.empty()) json["serial"] = host.serial;
+  return json;
+}
+
+Json to_json(const AuditedGpu& gpu) { return members_json(gpu); }
+
+Json audits_json(const std::vector<AuditedHost>& hosts, const std::vector<Drift>& drift) {
+  Json json = {{"schema", 1}, {"hosts", Json::array()}, {"drift", Json::array()}};
+  for (const AuditedHost& host : hosts) json["hosts"].push_back(to_json(host));
+  for (const Drift& one : drift) {
+    Json differing = Json::array();
+    for (const auto& host : one.hosts)
+      differing.push_back({{"host", host.host}, {"value", host.value ? Json(*host.value) : Json(nullptr)}});
+    Json entry = {{"fact", one.fact},
+                  {"majority", one.majority ? Json(*one.majority) : Json(nullptr)},
+                  {"count", one.count},
+                  {"tie", one.tie},
+                  {"hosts", std::move(differing)}};
+    if (one.effect)
+      entry["effect"] = {{"case", one.effect->title},
+                         {"metric", one.effect->metric},
+                         {"ratio", one.effect->ratio},
+                         {"differing", one.effect->differing},
+                         {"others", one.effect->others}};
+    json["drift"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+ExitCode audit_code(const std::vector<AuditedHost>& hosts) {
+  const bool bad = std::any_of(hosts.begin(), hosts.end(), [](const AuditedHost& host) {
+    return host.state != AuditState::ok || host.count("fault") > 0;
+  });
+  return bad ? ExitCode::failed : ExitCode::ok;
+}
+
+}  // namespace assay::report

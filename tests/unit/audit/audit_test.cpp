@@ -1,0 +1,193 @@
+// The kernel's log: formats, dates, messages and devices; kinds of problems. Whole machines: tests/cli/audit_test.py.
+#include "harness/audit/audit.h"
+
+#include "harness/audit/areas.h"
+#include "harness/audit/kernel_log.h"
+#include "harness/audit/xids.h"
+#include "harness/core/error.h"
+#include "harness/core/utc.h"
+#include "harness/json/json.h"
+#include "tests/unit/machine/fake_root.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+namespace assay::audit {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+double at(const char* text) { return static_cast<double>(*parse_utc(text)); }
+const double now = at("2026-11-23T12:00:00Z");
+
+TEST(KernelLog, KmsgIsDatedFromTheBoot) {
+  const auto found =
+      read_kmsg("6,339,5140900,-;NVRM: loading\n SUBSYSTEM=pci\n[   12.500000] second\nnoise\n4,1,-5,-;x", 1000);
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_DOUBLE_EQ(*found[0].unix_seconds, 1005.1409);
+  EXPECT_EQ(found[0].text, "NVRM: loading");
+  EXPECT_DOUBLE_EQ(*found[1].unix_seconds, 1012.5);
+  EXPECT_FALSE(read_kmsg("6,339,5140900,-;NVRM: loading", std::nullopt)[0].unix_seconds);
+}
+
+TEST(KernelLog, SyslogHasSeveralKindsOfDates) {
+  const auto found = read_syslog(
+      "2026-11-20T03:12:44.123456+00:00 h kernel: [5.1] a\n2026-11-20T05:12:44+02:00 h kernel: b\n"
+      "2026-11-20T03:12:44Z h kernel: c\n1763608364.5 h kernel: d\nNov 20 03:12:44 h kernel: [    7.25] e\n"
+      "Nov  2 03:12:44 h kernel: f\nDec 24 00:00:00 h kernel: g\nNov 20 03:12:44 h sshd[1]: no\n"
+      "2026-13-20T03:12:44Z h kernel: no\nNov 20 99:12:44 h kernel: no\nkernel: no\n",
+      now, false);
+  ASSERT_THAT(found, SizeIs(7));
+  const auto moment = at("2026-11-20T03:12:44Z");
+  for (const std::size_t i : {0, 1, 2, 4}) EXPECT_EQ(found[i].unix_seconds, moment) << found[i].text;
+  EXPECT_EQ(found[0].text, "a");
+  EXPECT_EQ(found[4].text, "e");
+  EXPECT_EQ(found[3].unix_seconds, 1763608364.5);
+  EXPECT_EQ(found[5].unix_seconds, at("2026-11-02T03:12:44Z"));
+  EXPECT_EQ(found[6].unix_seconds, at("2025-12-24T00:00:00Z"));  // the last that has been
+}
+
+TEST(KernelLog, XidsNameTheGpuAndTheNumber) {
+  const auto event = parse_kernel_message("NVRM: Xid (PCI:0000:1B:00): 79, pid=1, GPU has fallen off the bus.");
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, "xid");
+  EXPECT_EQ(event->device, "0000:1b:00.0");
+  EXPECT_EQ(event->code, 79);
+  EXPECT_EQ(event->problem, "xid-fatal");
+  EXPECT_EQ(parse_kernel_message("NVRM: Xid (0000:1b:00): 31, Ch 0000000b")->device, "0000:1b:00.0");
+  EXPECT_EQ(parse_kernel_message("NVRM: Xid (PCI:0000:1b:00): 13, x")->problem, "xid-application");
+  EXPECT_EQ(parse_kernel_message("NVRM: Xid (PCI:0000:1b:00): 5000, x")->problem, "xid-unknown");
+  EXPECT_EQ(parse_kernel_message("nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Fatal, Link 32")->problem,
+            "sxid-fatal");
+}
+
+TEST(KernelLog, OrdinaryMessagesAreNoEvidence) {
+  for (const char* text :
+       {"", "NVRM: loading NVIDIA UNIX Open Kernel Module", "EXT4-fs (sda1): mounted filesystem with ordered data mode",
+        "ata1: SATA link down (SStatus 0 SControl 300)", "mlx5_core 0000:11:00.0 eth0: Link up",
+        "EDAC MC0: Giving out device", "pcieport 0000:00:01.0: AER: enabled with IRQ 26",
+        "nvme nvme0: 64/0/0 default/read/poll queues", "NVRM: Xid (", "NVRM: Xid (PCI:0000:1b:00): many",
+        "said: NVRM: Xid (PCI:0000:1b:00): 79, x"})
+    EXPECT_FALSE(parse_kernel_message(text)) << text;
+}
+
+TEST(KernelLog, RandomTextBreaksNothing) {
+  std::mt19937 random(1);
+  const std::vector<std::string> pieces = {"NVRM: Xid (",
+                                           "PCI:0000:1b:00",
+                                           "): ",
+                                           "79",
+                                           ", ",
+                                           "EDAC MC",
+                                           " UE ",
+                                           "(",
+                                           ")",
+                                           ": Link is Down",
+                                           "mlx5_core",
+                                           "Port module event",
+                                           "Cable",
+                                           "nvme",
+                                           "timeout, aborting",
+                                           "I/O error",
+                                           ", dev ",
+                                           "\xff\xfe",
+                                           "\n",
+                                           "6,1,2,-;",
+                                           "2026-11-20T03:12:44Z h kernel: ",
+                                           "AER:",
+                                           "(Fatal)",
+                                           " ",
+                                           "NETDEV WATCHDOG: ",
+                                           std::string("\0", 1),
+                                           "Nov 20 03:12:44 ",
+                                           "nfs: server ",
+                                           "not responding"};
+  for (int i = 0; i < 20000; ++i) {
+    std::string text;
+    for (auto left = random() % 9; left > 0; --left) text += pieces[random() % pieces.size()];
+    if (const auto event = parse_kernel_message(text)) {
+      EXPECT_EQ(event->text.find('\n'), std::string::npos);
+      EXPECT_FALSE(event->kind.empty());
+    }
+    read_kmsg(text, 5);
+    read_syslog(text, now, false);
+  }
+}
+
+TEST(KernelLog, AnEventInTwoSourcesIsListedOnce) {
+  FakeRoot fake;
+  const std::string xid = "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus.";
+  const double boot = at("2026-11-23T00:00:00Z");
+  // The kernel's clock is half a minute off; the second one is only in /dev/kmsg.
+  fake.file("var/log/kern.log", "2026-11-23T01:00:30+00:00 h kernel: " + xid)
+      .file("var/log/messages", "Nov 23 01:00:30 h kernel: " + xid)
+      .file("dev/kmsg", "3,1,3600000000,-;" + xid + "\n3,2,7200000000,-;" + xid);
+  const auto log = read_kernel_log(fake.root(), now, 7, boot);
+  ASSERT_THAT(log.events, SizeIs(2));
+  EXPECT_EQ(log.events[0].unix_seconds, at("2026-11-23T01:00:30Z"));
+  EXPECT_EQ(log.events[1].unix_seconds, at("2026-11-23T02:00:00Z"));
+  EXPECT_THAT(log.sources, SizeIs(3));
+}
+
+TEST(KernelLog, ALineFromTheFutureMeansAWrongClock) {
+  FakeRoot fake;
+  fake.file("var/log/kern.log", "2026-11-25T01:00:30+00:00 h kernel: x");
+  EXPECT_EQ(read_kernel_log(fake.root(), now, 7, {}).latest_future, at("2026-11-25T01:00:30Z"));
+  const auto problems = audit_machine(fake.root(), now).problems;
+  ASSERT_FALSE(problems.empty());
+  EXPECT_EQ(problems[0].id, "clock-wrong");
+  EXPECT_THAT(problems[0].seen, HasSubstr("2026-11-25T01:00:30Z"));
+}
+
+TEST(Xids, EveryOneSaysWhatToDo) {
+  int known = 0;
+  for (std::int64_t number = -2; number < 1000; ++number)
+    if (const Xid* const xid = find_xid(number)) {
+      ++known;
+      EXPECT_EQ(xid->number, number);
+      EXPECT_FALSE(xid->meaning.empty() || xid->action.empty()) << number;
+    }
+  EXPECT_GE(known, 40);
+  for (const std::int64_t fatal : {48, 62, 64, 79, 95, 119, 120, 140, 143})
+    EXPECT_EQ(find_xid(fatal)->severity, Severity::fault) << fatal;
+}
+
+TEST(Audit, EveryKindSaysWhatItMeansAndStandsOnce) {
+  std::set<std::string> ids;
+  auto before = Severity::fault;
+  for (const ProblemKind& kind : problem_kinds()) {
+    EXPECT_TRUE(ids.insert(kind.id).second) << kind.id;
+    EXPECT_FALSE(kind.meaning.empty() || kind.fix.empty()) << kind.id;
+    EXPECT_EQ(kind.id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string::npos) << kind.id;
+    EXPECT_LE(before, kind.severity);
+    before = kind.severity;
+  }
+  EXPECT_GE(ids.size(), 40u);
+}
+
+TEST(Audit, AnEmptyFolderHasNoFault) {
+  FakeRoot fake;
+  const Audit audit = audit_machine(fake.root(), now);
+  for (const Problem& problem : audit.problems) EXPECT_NE(problem.severity, Severity::fault) << problem.id;
+  EXPECT_THAT(audit.events, IsEmpty());
+  EXPECT_EQ(to_json(audit)["events"], Json::array());
+}
+
+TEST(Audit, AReportJoinsWhatIsSeenOfOneDevice) {
+  Report report;
+  report.add("aer-fatal", "0000:1b:00.0", "one");
+  report.add("aer-fatal", "0000:1b:00.0", "two\n");
+  report.add("aer-fatal", "0000:1c:00.0", "three", "meaning", "fix");
+  ASSERT_THAT(report.problems, SizeIs(2));
+  EXPECT_THAT(report.problems[0].seen, testing::StartsWith("one; two"));
+  EXPECT_EQ(report.problems[1].meaning, "meaning");
+  EXPECT_THROW(report.add("no-such-kind", "", ""), Error);
+}
+
+}  // namespace
+}  // namespace assay::audit
