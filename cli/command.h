@@ -33,6 +33,8 @@ const std::vector<std::string>& command_line();
 Command report_command(CLI::App& root);
 Command check_command(CLI::App& root);
 Command floors_command(CLI::App& root);
+Command gate_command(CLI::App& root);
+Command gate_test_command(CLI::App& root);
 Command bench_command(CLI::App& root);
 Command compare_command(CLI::App& root);
 Command crosscheck_command(CLI::App& root);

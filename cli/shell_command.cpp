@@ -16,7 +16,6 @@ namespace assay::cli {
 namespace {
 
 constexpr std::size_t max_output = 64u << 20;
-constexpr double seconds_to_die = 5;
 
 // A process that wakes a poll when it ends.
 class Watch {
@@ -44,26 +43,26 @@ bool take(Output& pipe, FinishedCommand& finished) {
   return !more.empty();
 }
 
-void end_everything() {
-  end_children(seconds_to_die, [](pid_t, int) {});
-}
-
 }  // namespace
 
-ShellCommands::ShellCommands()
-    : signals_(
+ShellCommands::ShellCommands(double seconds_to_die)
+    : seconds_to_die_(seconds_to_die),
+      signals_(
           "the commands", [](const std::string& line) { fmt::print(stderr, "{}\n", line); },
-          [] { end_children(seconds_to_die, [](pid_t, int) {}); }) {
+          [this] { end_children(seconds_to_die_, [](pid_t, int) {}); }) {
   adopt_orphans();
 }
 
 FinishedCommand ShellCommands::run(const std::string& command, Clock::time_point deadline) {
+  return run({"/bin/sh", "-c", command}, variables_of_launcher(), deadline);
+}
+
+FinishedCommand ShellCommands::run(const std::vector<std::string>& words, const Variables& variables,
+                                   Clock::time_point deadline) {
   Output output, errors;
   const Clock::time_point start = Clock::now();
-  const pid_t shell = start_process({.words = {"/bin/sh", "-c", command},
-                                     .variables = variables_of_launcher(),
-                                     .output = output.writer(),
-                                     .errors = errors.writer()});
+  const pid_t shell =
+      start_process({.words = words, .variables = variables, .output = output.writer(), .errors = errors.writer()});
   const Watch watch(shell);
   output.close_writer();
   errors.close_writer();
@@ -82,15 +81,25 @@ FinishedCommand ShellCommands::run(const std::string& command, Clock::time_point
     (void)errors.read();
     signals_.read();
   }
-  end_everything();
+  end_children(seconds_to_die_, [](pid_t, int) {});
   while (take(output, finished)) {
   }
   while (!errors.read().empty()) {
   }
   if (!finished.whole) finished.output = output.kept();
+  if (finished.ended && WIFEXITED(status)) finished.code = WEXITSTATUS(status);
   if (finished.ended) finished.problem = describe_status(status, false);
   finished.errors = tail_of(errors.kept(), 1000);
   return finished;
+}
+
+void ShellCommands::wait(Clock::time_point until) {
+  for (double left; !interrupted() && (left = std::chrono::duration<double>(until - Clock::now()).count()) > 0;) {
+    std::vector<pollfd> fds;
+    signals_.add_fds(fds);
+    ::poll(fds.data(), fds.size(), static_cast<int>(std::min(1e3 * left + 1, 6e4)));
+    signals_.read();
+  }
 }
 
 }  // namespace assay::cli

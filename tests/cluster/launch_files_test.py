@@ -1,4 +1,5 @@
 """configs/launch/: the files shipped for launchers are valid."""
+import json
 import os
 import subprocess
 import sys
@@ -49,6 +50,37 @@ class LaunchFiles(unittest.TestCase):
         self.assertIn(reference["key"], secret["stringData"])
         self.assertEqual({mount["name"] for mount in pod["containers"][0]["volumeMounts"]},
                          {volume["name"] for volume in pod["volumes"]})
+
+    def test_the_scripts_of_the_gate_are_shell_scripts(self):
+        for name in ("slurm-prolog.sh", "slurm-health.sh"):
+            path = os.path.join(FOLDER, name)
+            self.assertTrue(os.access(path, os.X_OK), name)
+            done = subprocess.run(["bash", "-n", path], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        with open(os.path.join(FOLDER, "slurm-prolog.sh")) as file:
+            commands = [line for line in file.read().splitlines() if not line.startswith("#")]
+        self.assertNotRegex("\n".join(commands), r"\b(scontrol|sinfo|squeue|sbatch|srun)\b")
+
+    @unittest.skipUnless(yaml, "no yaml for this Python")
+    def test_the_pod_asks_for_the_same_gpus_in_its_gate(self):
+        with open(os.path.join(FOLDER, "kubernetes-gate.yaml")) as file:
+            spec = yaml.safe_load(file)["spec"]
+        gate, = spec["initContainers"]
+        self.assertEqual(gate["resources"]["limits"], spec["containers"][0]["resources"]["limits"])
+        self.assertLessEqual({mount["name"] for mount in gate["volumeMounts"]}, {one["name"] for one in spec["volumes"]})
+        shell = gate["command"][2].replace("/dev/termination-log", "/dev/null")
+        for code, starts in ((0, True), (1, False), (2, True)):
+            done = subprocess.run(["sh", "-c", f"assay() {{ return {code}; }}; {shell}"])
+            self.assertEqual(done.returncode == 0, starts)
+
+    def test_the_monitor_of_node_problem_detector_is_complete(self):
+        with open(os.path.join(FOLDER, "node-problem-detector-assay.json")) as file:
+            monitor = json.load(file)
+        rule, = monitor["rules"]
+        self.assertEqual(monitor["plugin"], "custom")
+        self.assertEqual([rule["condition"]], [one["type"] for one in monitor["conditions"]])
+        self.assertEqual(rule["args"][-2:], ["--exit-style", "npd"])
+        self.assertLess(float(rule["args"][rule["args"].index("--budget") + 1][:-1]), float(rule["timeout"][:-1]))
 
 
 if __name__ == "__main__":

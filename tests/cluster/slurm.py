@@ -35,9 +35,10 @@ def free_ports(count):
 
 
 class Slurm:
-    """Nodes n1, n2, ..., each with all CPUs of this machine."""
+    """Nodes n1, n2, ..., each with all CPUs of this machine. `more` are further lines of slurm.conf."""
 
-    def __init__(self, nodes):
+    def __init__(self, nodes, more=()):
+        self.more = list(more)
         self.nodes = [f"n{i + 1}" for i in range(nodes)]
         self.folder = tempfile.mkdtemp(prefix="assay-slurm-")
         self.daemons = []
@@ -90,6 +91,7 @@ class Slurm:
             lines.append(f"NodeName={name} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} State=UNKNOWN")
         lines.append(f"PartitionName=all Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE State=UP "
                      "OverSubscribe=FORCE:8 OverTimeLimit=0")
+        lines += self.more
         with open(self.path("slurm.conf"), "w") as file:
             file.write("\n".join(line for line in lines if line) + "\n")
         self._spawn("slurmctld", [shutil.which("slurmctld", path=SEARCH), "-D", "-c", "-f", self.path("slurm.conf")])
@@ -154,6 +156,10 @@ class Slurm:
             if word.startswith(name + "="):
                 return word.split("=")[1]
         return ""
+
+    def node(self, name):
+        """The line of `scontrol show node`."""
+        return self.run("scontrol", "show", "node", "-o", name).stdout
 
     def state(self, job):
         """PENDING, RUNNING, COMPLETED, ..."""

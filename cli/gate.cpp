@@ -1,0 +1,105 @@
+// assay gate: is this machine fit for the next job? The flags, and what becomes of errors in other systems' exit codes.
+#include "cli/gate.h"
+
+#include "cli/command.h"
+#include "cli/files.h"
+#include "harness/core/configs.h"
+#include "harness/core/nearest.h"
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "harness/core/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+namespace assay::cli {
+
+namespace {
+
+struct GateOptions {
+  std::string budget = "30s", gpus, floors, inject, style = "assay";
+  bool list = false, json = false;
+};
+
+double budget_of(const std::string& text) {
+  constexpr double max_budget = 86400;
+  const double seconds = parse_flag("gate: --budget", text, parse_seconds);
+  if (seconds <= 0 || seconds > max_budget)
+    throw UsageError(fmt::format("gate: --budget {}: must be above 0 and at most a day", one_line(text)));
+  return seconds;
+}
+
+const gate::Code* fault_of(const gate::Catalogue& catalogue, const std::string& word) {
+  const gate::Code* code = catalogue.find(word);
+  if (code && code->inject) return code;
+  std::vector<std::string> known;
+  for (const gate::Code& one : catalogue.codes)
+    if (one.inject) known.push_back(one.id);
+  if (code) throw UsageError(fmt::format("gate: --inject {}: this one cannot be injected", in_quotes(word)));
+  throw UsageError(fmt::format("gate: --inject {}: unknown fault{}; assay gate --list shows all", in_quotes(word),
+                               suggestion(word, known)));
+}
+
+int run(const GateOptions& options, ExitStyle style) {
+  GateRequest request;
+  request.start = Clock::now();
+  request.catalogue = gate::load_catalogue(configs_dir() / "gate.json");
+  if (options.list) {
+    fmt::print("{}", gate_list(request.catalogue, options.json));
+    return 0;
+  }
+  request.budget = budget_of(options.budget);
+  request.gpus = options.gpus;
+  if (!request.gpus.empty()) (void)gate::gpu_words("gate: --gpus", request.gpus);
+  if (!options.floors.empty()) request.floors = read_floors(options.floors);
+  if (!options.inject.empty()) request.inject = fault_of(request.catalogue, options.inject);
+  if (request.inject && request.inject->inject->fault == "slow-rank" && !request.floors)
+    throw UsageError(fmt::format("gate: --inject {}: without --floors nothing is too slow", request.inject->id));
+  const GateAnswer answer = run_gate(request);
+  fmt::print("{}", options.json ? gate_json(request, answer) : gate_text(request, answer, style));
+  return exit_code(answer.decision.verdict, style);
+}
+
+// A check that could not run is "unknown" to Nagios and node-problem-detector, whose code for that is not ours.
+int run_in_style(const GateOptions& options) {
+  const auto styles = all_words<ExitStyle>();
+  const auto style = static_cast<ExitStyle>(std::find(styles.begin(), styles.end(), options.style) - styles.begin());
+  if (style == ExitStyle::assay || options.list) return run(options, style);
+  try {
+    return run(options, style);
+  } catch (const Error& error) {
+    fmt::print("{}{}\n", style == ExitStyle::nagios ? "ASSAY UNKNOWN - " : "not judged: ", one_line(error.what()));
+    return exit_code(gate::Verdict::not_judged, style);
+  }
+}
+
+}  // namespace
+
+Command gate_command(CLI::App& root) {
+  auto options = std::make_shared<GateOptions>();
+  CLI::App* app = root.add_subcommand("gate", "Before a job: is this machine fit for it? Short tests within a budget");
+  app->add_option("--budget", options->budget, "When the verdict is due; no test outlives it")
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  app->add_option("--gpus", options->gpus, "The job's GPUs, by index or UUID; default: as the launcher says, else all")
+      ->type_name("LIST");
+  app->add_option("--floors", options->floors, "Judge figures too, by a floors file or one of configs/floors");
+  app->add_option("--inject", options->inject, "Show a fault instead of this machine's state; --list has all")
+      ->type_name("FAULT");
+  app->add_option("--exit-style", options->style, "Exit codes and output for node-problem-detector or Nagios")
+      ->check(CLI::IsMember(all_words<ExitStyle>()))
+      ->capture_default_str();
+  app->add_flag("--list", options->list, "List what can be found, with codes");
+  app->add_flag("--json", options->json, "As JSON");
+  return {app, [options, app] {
+            for (const char* flag : {"--gpus", "--floors", "--inject"})
+              if (app->count(flag) > 0 && app->get_option(flag)->as<std::string>().empty())
+                throw UsageError(fmt::format("gate: {} needs a value", flag));
+            return static_cast<ExitCode>(run_in_style(*options));
+          }};
+}
+
+}  // namespace assay::cli

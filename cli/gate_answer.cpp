@@ -1,0 +1,176 @@
+// The answer of `assay gate` as text, JSON, and lines for other systems.
+#include "cli/gate.h"
+
+#include "harness/audit/audit.h"
+#include "harness/core/host.h"
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "harness/json/json.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+
+namespace assay::cli {
+
+namespace {
+
+using gate::Severity;
+using gate::Verdict;
+
+Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+// The figure that is furthest from its floor.
+const gate::Figure* worst_figure(const gate::TestOutcome& test) {
+  const auto shortfall = [](const gate::Figure& figure) { return figure.repetitions.back().shortfall; };
+  const gate::Figure* worst = nullptr;
+  for (const gate::Figure& figure : test.figures)
+    if (!figure.repetitions.empty() && (!worst || shortfall(figure) > shortfall(*worst))) worst = &figure;
+  return worst;
+}
+
+gate::TestState state_of(const gate::TestOutcome& test) {
+  const bool slow = test.state == gate::TestState::passed &&
+                    std::any_of(test.figures.begin(), test.figures.end(),
+                                [](const gate::Figure& figure) { return gate::judge(figure).has_value(); });
+  return slow ? gate::TestState::slow : test.state;
+}
+
+std::string line_of(const gate::Finding& finding) {
+  return fmt::format("{}{}{} {}", finding.code, finding.device.empty() ? "" : " ", finding.device,
+                     one_line(finding.text));
+}
+
+std::string test_line(const gate::TestOutcome& test) {
+  std::string line = fmt::format("  {:<16} {:<8}", test.device.empty() ? test.test : test.test + " " + test.device,
+                                 name_of(state_of(test)));
+  if (const gate::Figure* figure = worst_figure(test))
+    line += fmt::format(" {} (floor {})", format_quantity(figure->repetitions.back().value, figure->unit),
+                        format_quantity(figure->floor, figure->unit));
+  else if (test.value)
+    line += " " + format_quantity(*test.value, test.unit);
+  if (!test.reason.empty()) line += " " + one_line(test.reason);
+  return line + "\n";
+}
+
+// Why there is no verdict.
+std::string why_not(const GateAnswer& answer) {
+  return answer.notes.empty() ? "no test came to its end" : one_line(answer.notes.back());
+}
+
+// One line: the verdict's first finding, and how many more there are.
+std::string short_text(const GateAnswer& answer) {
+  const auto& findings = answer.decision.findings;
+  if (answer.decision.verdict == Verdict::not_judged) return "not judged: " + why_not(answer);
+  if (answer.decision.verdict == Verdict::ok) return "nothing found";
+  const auto weighty = std::count_if(findings.begin(), findings.end(),
+                                     [](const gate::Finding& one) { return one.severity != Severity::info; });
+  return line_of(findings.front()) + (weighty > 1 ? fmt::format(" (and {} more)", weighty - 1) : std::string());
+}
+
+std::string long_text(const GateRequest& request, const GateAnswer& answer) {
+  std::string text = fmt::format("{}{}\n", name_of(answer.decision.verdict),
+                                 request.inject ? fmt::format(" (injected: {})", request.inject->id) : std::string());
+  std::size_t remarks = 0;
+  for (const gate::Finding& finding : answer.decision.findings) {
+    if (finding.severity == Severity::info && ++remarks) continue;
+    text += fmt::format("{} {}\n  {}\n  action: {}\n", finding.severity == Severity::fault ? "FAULT  " : "suspect",
+                        line_of(finding), one_line(finding.meaning), finding.action);
+  }
+  for (const gate::TestOutcome& test : answer.tests) text += test_line(test);
+  for (const std::string& note : answer.notes) text += "- " + one_line(note) + "\n";
+  if (remarks > 0)
+    text += fmt::format("- {} remark{} that no job depends on: --json\n", remarks, remarks == 1 ? "" : "s");
+  if (!answer.past.empty()) text += fmt::format("- {}: {}\n", this_host(), answer.past);
+  return text + fmt::format("{} of {}\n", format_seconds(answer.seconds), format_seconds(request.budget));
+}
+
+}  // namespace
+
+int exit_code(Verdict verdict, ExitStyle style) {
+  static constexpr std::array<std::array<int, 4>, 3> codes{{
+      {0, 0, 1, 3},  // ExitCode: ok, suspect, drain, not judged
+      {0, 0, 1, 2},  // node-problem-detector: OK, NonOK, Unknown
+      {0, 1, 2, 3},  // Nagios: OK, WARNING, CRITICAL, UNKNOWN
+  }};
+  return codes[static_cast<std::size_t>(style)][static_cast<std::size_t>(verdict)];
+}
+
+std::string gate_text(const GateRequest& request, const GateAnswer& answer, ExitStyle style) {
+  static constexpr std::array<std::string_view, 4> states{"OK", "WARNING", "CRITICAL", "UNKNOWN"};
+  const std::string injected = request.inject ? fmt::format("injected {}: ", request.inject->id) : std::string();
+  switch (style) {
+    case ExitStyle::assay: break;
+    case ExitStyle::npd: return injected + short_text(answer) + "\n";
+    case ExitStyle::nagios: {
+      std::string text = short_text(answer);
+      std::replace(text.begin(), text.end(), '|', '/');  // what follows a bar is performance data
+      return fmt::format("ASSAY {} - {}{} | seconds={:.2f}s;;;0;{:g}\n",
+                         states[static_cast<std::size_t>(answer.decision.verdict)], injected, text, answer.seconds,
+                         request.budget);
+    }
+  }
+  return long_text(request, answer);
+}
+
+std::string gate_json(const GateRequest& request, const GateAnswer& answer) {
+  Json findings = Json::array(), tests = Json::array();
+  for (const gate::Finding& one : answer.decision.findings)
+    findings.push_back({{"code", one.code},
+                        {"id", one.id},
+                        {"device", or_null(one.device)},
+                        {"text", one.text},
+                        {"meaning", one.meaning},
+                        {"action", one.action},
+                        {"severity", name_of(one.severity)}});
+  for (const gate::TestOutcome& test : answer.tests) {
+    const gate::Figure* figure = worst_figure(test);
+    Json row = {{"name", test.test},
+                {"device", or_null(test.device)},
+                {"state", name_of(state_of(test))},
+                {"seconds", test.seconds},
+                {"figure", nullptr},
+                {"unit", or_null(figure ? figure->unit : test.unit)},
+                {"floor", nullptr},
+                {"repetitions", figure ? figure->repetitions.size() : 0},
+                {"reason", or_null(test.reason)}};
+    if (figure)
+      row["figure"] = figure->repetitions.back().value, row["floor"] = figure->floor;
+    else if (test.value)
+      row["figure"] = *test.value;
+    tests.push_back(std::move(row));
+  }
+  return dump_document({{"schema", 1},
+                        {"host", this_host()},
+                        {"verdict", name_of(answer.decision.verdict)},
+                        {"findings", std::move(findings)},
+                        {"seconds", answer.seconds},
+                        {"budget", request.budget},
+                        {"tests", std::move(tests)},
+                        {"notes", answer.notes},
+                        {"past", or_null(answer.past)},
+                        {"injected", request.inject ? Json(request.inject->id) : Json()}});
+}
+
+std::string gate_list(const gate::Catalogue& catalogue, bool json) {
+  std::map<std::string, std::string> meanings;
+  for (const audit::ProblemKind& kind : audit::problem_kinds()) meanings[kind.id] = kind.meaning;
+  Json rows = Json::array();
+  std::string text = fmt::format("{:<15} {:<24} {:<8} {:<15} {}\n", "code", "id", "action", "test", "meaning");
+  for (const gate::Code& code : catalogue.codes) {
+    const std::string& meaning = code.meaning.empty() ? meanings[code.id] : code.meaning;
+    text += fmt::format("{:<15} {:<24} {:<8} {:<15} {}\n", code.code, code.id, code.action, code.test, meaning);
+    rows.push_back({{"code", code.code},
+                    {"id", code.id},
+                    {"meaning", meaning},
+                    {"action", code.action},
+                    {"test", code.test},
+                    {"seconds", catalogue.test(code.test).seconds},
+                    {"injectable", code.inject.has_value()}});
+  }
+  return json ? dump_document(rows) : text;
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,99 @@
+// What a gate concludes from what it saw: pure functions, so that recorded evidence can be replayed.
+#pragma once
+
+#include "harness/gate/catalogue.h"
+#include "harness/statistics/statistics.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::gate {
+
+enum class Verdict { ok, suspect, drain, not_judged };
+std::string_view name_of(Verdict verdict);
+
+// One measurement of a figure that a floor limits.
+struct Repetition {
+  double value = 0;
+  std::optional<Interval> range = {};    // 95 %; absent: the value alone decides
+  double shortfall = 0;                  // how far the value is beyond the limit, as a fraction of the limit
+  bool below = false;                    // all of the range is beyond the limit
+  std::optional<double> outside = {};    // CPUs that others used, or that the hypervisor took; absent: unknown
+  std::optional<double> held_back = {};  // CPUs that a quota held back; absent: unknown
+  bool slowed = false;                   // heat or the power supply lowered the GPU's clock
+};
+
+struct Figure {
+  std::string name;  // "throughput of gemm/dtype=f32/..."
+  std::string unit;
+  double floor = 0;
+  std::vector<Repetition> repetitions;
+};
+
+enum class TestState { passed, wrong, slow, broke, hung, not_run };
+std::string_view name_of(TestState state);
+
+// What one test on one device has shown, over all its repetitions.
+struct TestOutcome {
+  std::string test;                      // its name in the catalogue
+  std::string device;                    // of a GPU its PCI address; empty: the host
+  TestState state = TestState::not_run;  // `slow` is decided here, from the figures
+  std::string reason;                    // of wrong, broke, hung and not_run
+  double seconds = 0;
+  std::optional<double> value = {};  // the first case's figure, whether or not there is a floor
+  std::string unit;
+  std::vector<Figure> figures;
+};
+
+// A problem as the audit's JSON has it.
+struct Problem {
+  std::string id, device, seen, meaning, fix;
+  Severity severity = Severity::info;
+};
+
+// Which devices the gate judges.
+struct Scope {
+  bool all = true;                   // every GPU of the machine
+  std::vector<std::string> devices;  // else these, by PCI address
+};
+
+struct Evidence {
+  bool audited = false;  // the audit came to its end
+  std::vector<Problem> problems;
+  std::vector<TestOutcome> tests;
+};
+
+struct Finding {
+  std::string code, id, device, text, meaning, action;
+  Severity severity = Severity::info;
+};
+
+struct Decision {
+  Verdict verdict = Verdict::not_judged;
+  std::vector<Finding> findings;  // faults first
+};
+
+// How many repetitions, all beyond the floor, make a slow figure hard evidence.
+inline constexpr std::size_t needed_repetitions = 3;
+
+// Whether a figure should be measured again: its last repetition did not hold.
+bool doubtful(const Figure& figure);
+
+// Of a figure that did not hold: what is to be reported, or nothing if no repetition was beyond the floor.
+// `fault` only if all repetitions are beyond the floor, and in enough of them either nothing that could explain it
+// disturbed, or the explanation is itself the finding: a CPU quota (`cause` is the id of its code), a lowered
+// clock.
+struct Slowness {
+  Severity severity = Severity::warning;
+  std::string cause;  // id of the code; empty: the test's own
+  std::string text;
+};
+std::optional<Slowness> judge(const Figure& figure);
+
+// `drain` if there is a finding of severity fault, else `suspect` if there is a warning, else `ok` if the audit or a
+// test was judged.
+Decision decide(const Evidence& evidence, const Scope& scope, const Catalogue& catalogue);
+
+}  // namespace assay::gate

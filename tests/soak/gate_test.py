@@ -1,0 +1,117 @@
+"""assay gate on a healthy machine, alone and beside busy CPUs: none drains. Under a CPU quota of 60 %, against floors
+learned from ten runs: found in 19 of 20. usage: gate_test.py CLEAN BUSY QUOTA [CLASS...]"""
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BINARY = os.environ.get("ASSAY") or os.path.join(os.path.dirname(__file__), "../../build/release/assay")
+CLEAN, BUSY, QUOTA = (int(sys.argv.pop(1)) for _ in range(3))
+PERIOD = 100000   # us
+
+
+class CpuQuota:
+    """A cgroup with a part of the machine's CPU time, of either version; `path` is None where none can be made."""
+
+    def __init__(self, part):
+        quota = int(part * os.cpu_count() * PERIOD)
+        top = pathlib.Path("/sys/fs/cgroup")
+        name = f"assay-test-{os.getpid()}"
+        self.path = None
+        for folder, files in ((top, {"cpu.max": f"{quota} {PERIOD}"}),
+                              (top / "cpu", {"cpu.cfs_period_us": PERIOD, "cpu.cfs_quota_us": quota})):
+            path = folder / name
+            with contextlib.suppress(OSError):
+                path.mkdir()
+                try:
+                    for file, value in files.items():
+                        if not (path / file).exists():
+                            raise OSError(f"no {file}")
+                        (path / file).write_text(str(value))
+                    self.path = path
+                    return
+                except OSError:
+                    path.rmdir()
+
+    def enter(self):
+        (self.path / "cgroup.procs").write_text(str(os.getpid()))
+
+    def remove(self):
+        if self.path:
+            self.path.rmdir()
+
+
+@contextlib.contextmanager
+def busy_cpus():
+    spins = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count())]
+    try:
+        yield
+    finally:
+        for spin in spins:
+            spin.kill()
+            spin.wait()
+
+
+class Gates(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="assay-test-")
+        self.addCleanup(folder.cleanup)
+        self.dir = pathlib.Path(folder.name)
+        self.env = {**os.environ, "ASSAY_CACHE": str(self.dir / "cache"), "ASSAY_HOST": f"soak-{os.getpid()}"}
+
+    def assay(self, *words, before=None):
+        return subprocess.run([BINARY, *map(str, words)], cwd=self.dir, env=self.env, capture_output=True, text=True,
+                              timeout=300, preexec_fn=before)
+
+    def gates(self, count, budget, *words, before=None):
+        answers = []
+        for _ in range(count):
+            done = self.assay("gate", "--budget", budget, "--json", *words, before=before)
+            self.assertIn(done.returncode, (0, 1, 3), done.stderr)
+            answers.append(json.loads(done.stdout))
+        return answers
+
+    def learned(self):
+        for i in range(10):
+            done = self.assay("run", "gate", "--out", f"learn-{i}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.assay("floors", "learn", *[f"learn-{i}" for i in range(10)], "--out", "floors.json", "--same-machine",
+                          "--disturbed", "--outliers", "keep")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return "floors.json"
+
+    def no_drain(self, answers):
+        drained = [answer["findings"] for answer in answers if answer["verdict"] == "drain"]
+        self.assertFalse(drained, drained[:3])
+
+    def test_a_healthy_machine_is_never_drained(self):
+        floors = self.learned()
+        answers = self.gates(CLEAN, "3s", "--floors", floors)
+        self.no_drain(answers)
+        judged = [answer for answer in answers if answer["verdict"] != "not_judged"]
+        self.assertGreater(len(judged), 0.9 * CLEAN)
+
+    def test_nor_beside_busy_cpus(self):
+        floors = self.learned()
+        with busy_cpus():
+            self.no_drain(self.gates(BUSY, "3s", "--floors", floors))
+
+    def test_a_cpu_quota_is_found(self):
+        quota = CpuQuota(0.6)
+        if not quota.path:
+            self.skipTest("no cgroup for a quota can be made here")
+        self.addCleanup(quota.remove)
+        floors = self.learned()
+        answers = self.gates(QUOTA, "20s", "--floors", floors, before=quota.enter)
+        codes = [[finding["id"] for finding in answer["findings"] if finding["severity"] == "fault"] for answer in answers]
+        found = sum("cpu-quota" in ids for ids in codes)
+        self.assertGreaterEqual(found, QUOTA * 19 // 20, [answer["tests"] for answer in answers][:2])
+        self.no_drain(self.gates(1, "20s", "--floors", floors))
+
+
+if __name__ == "__main__":
+    unittest.main()

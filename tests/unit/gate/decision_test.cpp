@@ -1,0 +1,213 @@
+// What a gate concludes: a table of evidence, and ten thousand gates drawn from recorded samples.
+#include "harness/gate/decision.h"
+
+#include "harness/audit/audit.h"
+#include "harness/core/rng.h"
+#include "harness/json/json.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <set>
+
+namespace assay::gate {
+namespace {
+
+const std::filesystem::path source(ASSAY_SOURCE);
+
+const Catalogue& catalogue() {
+  static const Catalogue loaded = load_catalogue(source / "configs/gate.json");
+  return loaded;
+}
+
+Repetition below(double shortfall, double outside = 0) {
+  return {.value = 1 - shortfall, .shortfall = shortfall, .below = true, .outside = outside};
+}
+Repetition above() { return {.value = 1.1, .shortfall = -0.1, .outside = 0}; }
+
+Figure figure(std::vector<Repetition> repetitions) {
+  return {"throughput of gemm", "FLOP/s", 1, std::move(repetitions)};
+}
+
+Evidence slow_gemm(std::vector<Repetition> repetitions) {
+  Evidence evidence;
+  evidence.audited = true;
+  TestOutcome& test = evidence.tests.emplace_back();
+  test.test = "gemm";
+  test.state = TestState::passed;
+  test.figures.push_back(figure(std::move(repetitions)));
+  return evidence;
+}
+
+Decision decided(const Evidence& evidence, const Scope& scope = {}) { return decide(evidence, scope, catalogue()); }
+
+TEST(Gate, NothingSeenIsNotJudged) {
+  EXPECT_EQ(decided({}).verdict, Verdict::not_judged);
+  EXPECT_EQ(decided({.audited = true, .problems = {}, .tests = {}}).verdict, Verdict::ok);
+}
+
+TEST(Gate, ProblemsDrainByTheirSeverityAndDevice) {
+  const auto verdict = [](const Problem& problem, const Scope& scope) {
+    return decided({.audited = true, .problems = {problem}, .tests = {}}, scope).verdict;
+  };
+  const Problem lost{"gpu-lost", "0000:1b:00.0", "gone", "gone", "reboot", Severity::fault};
+  EXPECT_EQ(verdict(lost, {}), Verdict::drain);
+  EXPECT_EQ(verdict(lost, {false, {"0000:1b:00.0"}}), Verdict::drain);
+  EXPECT_EQ(verdict(lost, {false, {"0000:4c:00.0"}}), Verdict::ok);  // another job's
+  EXPECT_EQ(verdict({"disk-full", "/", "full", "", "", Severity::fault}, {false, {}}), Verdict::drain);
+  EXPECT_EQ(verdict({"gpu-hot", "0000:1b:00.0", "91", "", "", Severity::warning}, {}), Verdict::suspect);
+  EXPECT_EQ(verdict({"governor", "", "powersave", "", "", Severity::warning}, {}), Verdict::ok);  // at_most info
+  const Decision unknown =
+      decided({.audited = true, .problems = {{"new-kind", "", "x", "", "", Severity::fault}}, .tests = {}});
+  EXPECT_EQ(unknown.findings.at(0).id, unlisted);
+}
+
+TEST(Gate, WrongAnswersDrainAndBrokenTestsDoNot) {
+  for (const auto& [state, verdict] : {std::pair(TestState::wrong, Verdict::drain),
+                                       {TestState::broke, Verdict::suspect},
+                                       {TestState::hung, Verdict::suspect},
+                                       {TestState::not_run, Verdict::ok}}) {
+    Evidence evidence = slow_gemm({});
+    evidence.tests[0].state = state;
+    evidence.tests[0].reason = "why";
+    EXPECT_EQ(decided(evidence).verdict, verdict) << name_of(state);
+  }
+}
+
+TEST(Gate, SlowFiguresDrainOnlyIfTheyRepeatUndisturbed) {
+  const auto verdict = [](std::vector<Repetition> repetitions) {
+    return decided(slow_gemm(std::move(repetitions))).verdict;
+  };
+  EXPECT_EQ(verdict({above()}), Verdict::ok);
+  EXPECT_EQ(verdict({below(0.4)}), Verdict::suspect);
+  EXPECT_EQ(verdict({below(0.4), below(0.4)}), Verdict::suspect);
+  EXPECT_EQ(verdict({below(0.4), below(0.4), below(0.4)}), Verdict::drain);
+  EXPECT_EQ(verdict({below(0.4), below(0.4), above()}), Verdict::suspect);
+  EXPECT_EQ(verdict({below(0.4), below(0.4, 0.5), below(0.4)}), Verdict::suspect);
+  EXPECT_EQ(verdict({below(0.4), below(0.4, 0.5), below(0.4), below(0.4)}), Verdict::drain);  // three undisturbed
+  EXPECT_EQ(verdict({below(0.4, 0.05), below(0.4, 0.05), below(0.4, 0.05)}),
+            Verdict::drain);  // too little to explain it
+  EXPECT_EQ(verdict({below(0.05, 0.05), below(0.05, 0.05), below(0.05, 0.05)}), Verdict::suspect);
+  Repetition unknown = below(0.4);
+  unknown.outside.reset();
+  EXPECT_EQ(verdict({unknown, unknown, unknown}), Verdict::suspect);
+  Repetition unclear = below(0.01);  // its interval contains the floor
+  unclear.below = false;
+  EXPECT_EQ(verdict({unclear, unclear, unclear}), Verdict::ok);
+}
+
+TEST(Gate, AQuotaIsNamedAsTheCause) {
+  Repetition one = below(0.4, 1.0);
+  one.held_back = 0.8;
+  const Decision decision = decided(slow_gemm({one, one, one}));
+  EXPECT_EQ(decision.verdict, Verdict::drain);
+  EXPECT_EQ(decision.findings.at(0).id, "cpu-quota");
+  EXPECT_EQ(decided(slow_gemm({one})).verdict, Verdict::suspect);
+  one.held_back = 0.01;
+  EXPECT_EQ(decided(slow_gemm({one, one, one})).findings.at(0).id, "slow-product");
+}
+
+TEST(Gate, EveryProblemOfTheAuditHasACodeAndEveryCodeATest) {
+  std::set<std::string> kinds;
+  for (const audit::ProblemKind& kind : audit::problem_kinds()) {
+    kinds.insert(kind.id);
+    EXPECT_TRUE(catalogue().find(kind.id)) << kind.id << " needs a code in configs/gate.json";
+  }
+  for (const Code& code : catalogue().codes)
+    EXPECT_TRUE(kinds.contains(code.id) || !code.meaning.empty()) << code.code << " has no meaning";
+}
+
+TEST(Gate, TestsAreChosenByWhatTheyFindPerSecond) {
+  const auto names = [](double seconds, std::size_t gpus) {
+    std::vector<std::string> chosen;
+    for (const gate::Test* test : catalogue().choose(seconds, gpus)) chosen.push_back(test->name);
+    return chosen;
+  };
+  EXPECT_TRUE(names(0.1, 0).empty());
+  EXPECT_EQ(names(0.6, 0), std::vector<std::string>{"audit"});
+  EXPECT_EQ(names(30, 0).size(), 6u);
+  EXPECT_EQ(names(60, 2).size(), catalogue().tests.size());
+  EXPECT_EQ(names(1e4, 0).front(), "audit");
+}
+
+// --- replays
+// -----------------------------------------------------------------------------------------------------------
+
+struct Recorded {
+  std::string kind;                              // clean, busy
+  std::vector<std::vector<double>> repetitions;  // seconds per sample
+  std::vector<std::optional<double>> outside;
+};
+
+std::map<std::string, std::vector<Recorded>> recorded() {
+  std::map<std::string, std::vector<Recorded>> by_case;
+  for (const char* kind : {"clean", "busy"}) {
+    const Json json = read_json(source / "tests/runs/gate" / (std::string(kind) + ".json"));
+    for (const Json& one : json.at("gates")) {
+      Recorded gate{kind, {}, {}};
+      for (const Json& repetition : one.at("repetitions")) {
+        gate.repetitions.push_back(repetition.at("samples").get<std::vector<double>>());
+        const Json& outside = repetition.at("outside");
+        gate.outside.push_back(outside.is_null() ? std::nullopt : std::optional(outside.get<double>()));
+      }
+      by_case[one.at("case").get<std::string>()].push_back(std::move(gate));
+    }
+  }
+  return by_case;
+}
+
+// Gates whose repetitions are drawn from those of one recorded gate, their samples in blocks, as neighbours are alike.
+Figure drawn(const Recorded& gate, double limit, double slower, std::mt19937_64& random) {
+  constexpr std::size_t block = 4;
+  Figure figure{"time", "s", limit, {}};
+  for (std::size_t i = 0; i < needed_repetitions; ++i) {
+    const std::size_t from = random() % gate.repetitions.size();
+    const std::vector<double>& samples = gate.repetitions[from];
+    std::vector<double> again;
+    while (again.size() < samples.size())
+      for (std::size_t k = 0, start = random() % samples.size(); k < block && again.size() < samples.size(); ++k)
+        again.push_back(slower * samples[(start + k) % samples.size()]);
+    const Summary summary = summarize(again);
+    const double best = summary.ci95 ? summary.ci95->low : summary.median;
+    figure.repetitions.push_back({.value = summary.median,
+                                  .range = summary.ci95,
+                                  .shortfall = summary.median / limit - 1,
+                                  .below = best > limit,
+                                  .outside = gate.outside[from]});
+  }
+  return figure;
+}
+
+// A limit as `floors learn --same-machine` would set it: beyond what clean gates vary by.
+double limit_of(const std::vector<Recorded>& gates) {
+  std::vector<double> logs;
+  for (const Recorded& gate : gates)
+    if (gate.kind == "clean")
+      for (const auto& samples : gate.repetitions) logs.push_back(std::log(median(samples)));
+  return std::exp(median(logs) + 4 * std::max(robust_sigma(logs), 0.005));
+}
+
+TEST(Gate, TenThousandReplaysOfHealthyMachinesDrainNone) {
+  std::mt19937_64 random(20261123);
+  int gates = 0, drained = 0, slow = 0, found = 0;
+  for (const auto& [name, recordings] : recorded()) {
+    const double limit = limit_of(recordings);
+    for (int i = 0; i < 2500; ++i, ++gates) {
+      const Recorded& gate = recordings[random() % recordings.size()];
+      drained += decided(slow_gemm(drawn(gate, limit, 1, random).repetitions)).verdict == Verdict::drain;
+      // The same machines at 60 % of their speed: the replay would see it.
+      if (gate.kind != "clean") continue;
+      ++slow;
+      const auto verdict = decided(slow_gemm(drawn(gate, limit, 1 / 0.6, random).repetitions)).verdict;
+      found += verdict == Verdict::drain || verdict == Verdict::suspect;
+    }
+  }
+  EXPECT_EQ(gates, 10000);
+  EXPECT_EQ(drained, 0);
+  EXPECT_GT(found, slow * 95 / 100);
+}
+
+}  // namespace
+}  // namespace assay::gate
