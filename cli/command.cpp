@@ -20,10 +20,11 @@ std::vector<std::string> words;
 
 // A subcommand has one line here and a file of its own.
 constexpr Command (*commands[])(CLI::App&) = {
-    list_command,     run_command,    worker_command,  agent_command,     each_host_command, remote_shell_command,
-    env_command,      report_command, check_command,   compare_command,   bench_command,     crosscheck_command,
-    diagnose_command, export_command, import_command,  reference_command, history_command,   ab_command,
-    estimate_command, size_command,   project_command, floors_command,    gate_command,      gate_test_command};
+    list_command,         run_command,        worker_command,   agent_command,     each_host_command,
+    remote_shell_command, env_command,        report_command,   check_command,     compare_command,
+    bench_command,        crosscheck_command, diagnose_command, export_command,    import_command,
+    reference_command,    history_command,    ab_command,       estimate_command,  size_command,
+    project_command,      floors_command,     gate_command,     gate_test_command, accept_command};
 
 std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;

@@ -31,6 +31,7 @@ Command env_command(CLI::App& root);
 // The words of the command line, starting with the program's name.
 const std::vector<std::string>& command_line();
 Command report_command(CLI::App& root);
+Command accept_command(CLI::App& root);
 Command check_command(CLI::App& root);
 Command floors_command(CLI::App& root);
 Command gate_command(CLI::App& root);

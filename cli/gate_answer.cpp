@@ -170,7 +170,7 @@ std::string gate_list(const gate::Catalogue& catalogue, bool json) {
                     {"seconds", catalogue.test(code.test).seconds},
                     {"injectable", code.inject.has_value()}});
   }
-  return json ? dump_document(rows) : text;
+  return json ? dump_document({{"schema", 1}, {"codes", std::move(rows)}}) : text;
 }
 
 }  // namespace assay::cli

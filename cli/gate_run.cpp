@@ -120,7 +120,7 @@ class Gate {
       : request_(request),
         commands_(max_seconds_to_die),
         // The rest is for killing, removing and printing.
-        stop_(request.start + in_seconds(request.budget - std::min(0.4, 0.2 * request.budget))) {}
+        stop_(request.start + in_seconds(request.budget - std::min(0.7, 0.2 * request.budget))) {}
 
   GateAnswer run() {
     const fs::path memory = cache_folder() / "gate" / (this_host() + ".jsonl");
@@ -338,7 +338,7 @@ class Gate {
   // Runs one child of a test; a child that did not end is noted in the outcome.
   FinishedCommand run_child(const gate::Test& test, const std::vector<std::string>& words, const Variables& variables,
                             gate::TestOutcome& outcome) {
-    const double limit = std::min(left(), std::max(5.0, 8 * test.seconds));
+    const double limit = std::min(left(), std::max(10.0, 15 * test.seconds));
     FinishedCommand done = commands_.run(words, variables, Clock::now() + in_seconds(limit));
     if (!done.ended) done.seconds = limit;
     outcome.seconds += done.seconds;

@@ -26,7 +26,7 @@ namespace {
 // As typed.
 struct RunOptions {
   std::vector<std::string> targets, sets, labels, inject;
-  std::string filter, device = "auto", ranks, out, resume, timeout, hostfile;
+  std::string filter, device = "auto", ranks, out, resume, timeout, hostfile, hosts;
   bool trace = false, dry_run = false, each_host = false, share_gpu = false;
 };
 
@@ -88,6 +88,7 @@ RunRequest make_request(const RunOptions& options) {
   request.share_gpu = options.share_gpu;
   request.allocation =
       find_allocation(options.hostfile.empty() ? std::nullopt : std::optional<std::filesystem::path>(options.hostfile));
+  if (!options.hosts.empty()) request.allocation = only_hosts(std::move(request.allocation), options.hosts);
   request.command_line = command_line();
   request.report = report_finished_run;
   return request;
@@ -154,6 +155,8 @@ Command run_command(CLI::App& root) {
   app->add_option("--hostfile", options->hostfile,
                   "Hosts that take part, one per line: HOST [slots=N], as for Open MPI's mpirun")
       ->type_name("FILE");
+  app->add_option("--hosts", options->hosts, "Only these hosts of the hostfile or the Slurm job, with their slots")
+      ->type_name("HOST[:SLOTS],...");
   list("--label", options->labels, "A label for every record; may be repeated", "K=V");
   app->add_flag("--trace", options->trace, "Write a Chrome trace of all ranks");
   app->add_flag("--dry-run", options->dry_run,

@@ -11,12 +11,15 @@ namespace assay::gate {
 
 namespace {
 
-// Others that use u CPUs can slow work that waits for its slowest thread by about u. They explain a shortfall if they
-// used a quarter of that, and anything less than 2 % of a CPU is the kernel's own.
-double explaining(double shortfall) { return std::max(0.02, std::abs(shortfall) / 4); }
+// CPU time that explains a shortfall. Others that use u CPUs can slow work that waits for its slowest thread by about
+// u: a quarter of that is enough, and a quarter of a CPU for any shortfall, as a time may be many times its limit.
+double explaining(double shortfall) { return std::min(1.0, std::abs(shortfall)) / 4; }
 
-bool by_quota(const Repetition& one) { return one.held_back.value_or(0) >= std::max(0.05, one.shortfall / 4); }
-bool undisturbed(const Repetition& one) { return one.outside && *one.outside < explaining(one.shortfall); }
+bool by_quota(const Repetition& one) { return one.held_back.value_or(0) >= std::max(0.05, explaining(one.shortfall)); }
+// Less than 2 % of a CPU is the kernel's own.
+bool undisturbed(const Repetition& one) {
+  return one.outside && *one.outside < std::max(0.02, explaining(one.shortfall));
+}
 
 // Whether at least as many repetitions as hard evidence needs are so.
 template <typename Predicate>

@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/hosts/hostfile.h"
 #include "harness/hosts/slurm.h"
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -189,6 +191,37 @@ Allocation find_allocation(const std::optional<std::filesystem::path>& hostfile,
     if (const auto path = environment(variable); path && *path != "none" && !mpi_size)
       return here_first(of_hostfile(*path, variable, environment));
   return of_this_host();
+}
+
+Allocation only_hosts(Allocation allocation, std::string_view names) {
+  if (allocation.source == LaunchSource::environment)
+    throw UsageError(fmt::format("--hosts: {} says who takes part", allocation.origin));
+  std::vector<std::string> known;
+  for (const AllocatedHost& host : allocation.hosts) known.push_back(host.name);
+  std::map<std::string, std::optional<int>> asked;
+  for (const std::string& word : split_commas(names)) {
+    const std::size_t colon = word.rfind(':');
+    const bool whole = colon == word.npos || std::find(known.begin(), known.end(), word) != known.end();
+    const std::string name = whole ? word : word.substr(0, colon);
+    std::optional<int> slots;
+    if (!whole) {
+      int value = 0;
+      const char* end = word.data() + word.size();
+      const auto [rest, error] = std::from_chars(word.data() + colon + 1, end, value);
+      if (error != std::errc() || rest != end || value < 1 || value > max_processes)
+        throw UsageError(fmt::format("--hosts {}: slots are a number from 1 to {}", one_line(word), max_processes));
+      slots = value;
+    }
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw UsageError(fmt::format("--hosts: {} is not among the {} hosts of {}{}", in_quotes(name), known.size(),
+                                   allocation.origin, suggestion(name, known)));
+    if (!asked.try_emplace(name, slots).second) throw UsageError(fmt::format("--hosts: {} twice", in_quotes(name)));
+  }
+  std::erase_if(allocation.hosts, [&](const AllocatedHost& host) { return !asked.contains(host.name); });
+  for (AllocatedHost& host : allocation.hosts)
+    if (const auto& slots = asked.at(host.name)) host.slots = slots;
+  allocation.origin += " (--hosts)";
+  return allocation;
 }
 
 }  // namespace assay

@@ -66,6 +66,11 @@ std::optional<Numbered> number_of(const Environment& environment, std::initializ
 Allocation find_allocation(const std::optional<std::filesystem::path>& hostfile,
                            const Environment& environment = own_environment);
 
+// Only these of the allocation's hosts: "n1,n3", or "n1:8,n3:8" with the slots of each, as for Open MPI's --host.
+// Throws UsageError if the allocation lacks one of them, naming the nearest, or does not say who takes part
+// (environment).
+Allocation only_hosts(Allocation allocation, std::string_view names);
+
 // Whether a launcher's name for a host means this machine: localhost, its name (with or without domain), or its name in
 // Slurm (SLURMD_NODENAME).
 bool is_this_host(std::string_view name, const Environment& environment = own_environment);

@@ -358,7 +358,9 @@ Record blank_record(const CaseOrder& order, DeviceKind device) {
 
 void flag_faults(Record& record, const std::set<Fault>& asked, const std::set<Fault>& injected) {
   if (record.status == Status::skipped) return;
-  for (const Fault fault : asked) {
+  std::set<Fault> all = asked;
+  all.insert(injected.begin(), injected.end());  // also those that only one host was to inject
+  for (const Fault fault : all) {
     const bool given = injected.contains(fault);
     record.flags.push_back(fmt::format("{}:{}", given ? "injected" : "not injected", name_of(fault)));
     record.comparable = record.comparable && !given;

@@ -3,6 +3,7 @@
 
 #include "harness/comm/nccl_entry.h"
 #include "harness/core/error.h"
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/device/cpu/team.h"
 #include "harness/hosts/gpu_place.h"
@@ -92,6 +93,18 @@ class ProgressReport {
   for (;;) pause();
 }
 
+// $ASSAY_INJECT: faults for the ranks of one host only, for drills of what finds that host. Throws Error.
+std::set<Fault> faults_of_this_host() {
+  std::set<Fault> faults;
+  const char* text = std::getenv("ASSAY_INJECT");
+  for (const std::string& word : text&&* text ? split_commas(text) : std::vector<std::string>()) {
+    const auto fault = fault_from(word);
+    if (!fault) throw Error(fmt::format("ASSAY_INJECT={}: unknown fault", one_line(text)));
+    faults.insert(*fault);
+  }
+  return faults;
+}
+
 void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family> families) {
   std::unique_ptr<Device> device;
   std::unique_ptr<Communicator> comm;
@@ -125,7 +138,9 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
       if (!order) continue;
       Record record;
       try {
-        record = execute_case(order_from(*order, families), *device, *comm, surroundings);
+        CaseOrder own = order_from(*order, families);
+        own.faults.merge(faults_of_this_host());
+        record = execute_case(own, *device, *comm, surroundings);
         if (comm->size() > 1) describe_connections(record, *comm);
       } catch (const std::exception& error) {
         link.send(message::Abort{.index = order->index, .reason = error.what()});

@@ -74,6 +74,7 @@ struct FloorResult {
   Verdict verdict = Verdict::not_judged;
   std::string reason;              // why it is not simply a pass
   std::vector<Judgement> records;  // worst first
+  std::size_t of_other_unit = 0;   // records that the key matches, passed over: their metric has another unit
 };
 
 // Points into the floors and the runs, which must outlive it.
@@ -89,7 +90,8 @@ struct CheckResult {
 };
 
 // `families`: those that this build knows, to suggest the nearest name if a pattern matches nothing.
-// Throws UsageError if a floor's unit is not that of the records, or neither they nor the table know its metric.
+// Throws UsageError if a floor's unit is that of no record that it matches, or neither they nor the table know its
+// metric.
 CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std::string> families);
 
 // One line per floor, as pytest prints tests, with reasons below it.

@@ -123,6 +123,30 @@ void conclude(FloorResult& result, const std::vector<std::string>& hosts, const 
   settle(floor.required ? Verdict::fail : Verdict::not_judged, (floor.required ? "required, but " : "") + missing);
 }
 
+// The first metric of that name in another unit, if it has any.
+const Metric* in_other_unit(const Floor& floor, const Entry& entry) {
+  if (entry.record->status != Status::ok) return nullptr;
+  for (const Metric& metric : entry.record->metrics)
+    if (metric.name == floor.metric && !metric.unit.empty() && metric.unit != floor.unit) return &metric;
+  return nullptr;
+}
+
+// A pattern may match cases whose metric has another unit (int8 products count OP/s, others FLOP/s). They are not the
+// floor's; but if it has no other, its unit is wrong, and they stay for lint(). Returns how many were passed over.
+std::size_t pass_over_other_units(const Floor& floor, std::vector<Entry>& entries) {
+  const auto other = std::stable_partition(entries.begin(), entries.end(),
+                                           [&](const Entry& entry) { return !in_other_unit(floor, entry); });
+  const auto measured = [&](const Entry& entry) {
+    const auto& metrics = entry.record->metrics;
+    return entry.record->status == Status::ok &&
+           std::any_of(metrics.begin(), metrics.end(), [&](const Metric& one) { return one.name == floor.metric; });
+  };
+  if (!std::any_of(entries.begin(), other, measured)) return 0;
+  const auto count = static_cast<std::size_t>(entries.end() - other);
+  entries.erase(other, entries.end());
+  return count;
+}
+
 // The records decide about units, and about metrics that the table does not list.
 void lint(const Floor& floor, const Candidates& found, const std::set<std::string>& metrics, Problems& problems) {
   if (units_of(floor.metric, "").empty() && !metrics.contains(floor.metric)) {
@@ -132,17 +156,14 @@ void lint(const Floor& floor, const Candidates& found, const std::set<std::strin
                  fmt::format("unknown metric {}{}", in_quotes(floor.metric), suggestion(floor.metric, known)));
     return;
   }
-  for (const Entry& entry : found.entries) {
-    if (entry.record->status != Status::ok) continue;
-    for (const Metric& metric : entry.record->metrics) {
-      if (metric.name != floor.metric || metric.unit.empty() || metric.unit == floor.unit) continue;
+  for (const Entry& entry : found.entries)
+    if (const Metric* metric = in_other_unit(floor, entry)) {
       problems.add(
           floor.pointer + "/unit",
           fmt::format("{} does not fit {} of {}, which is in {} ({})", in_quotes(floor.unit), in_quotes(floor.metric),
-                      one_line(entry.record->key), one_line(metric.unit, 40), entry.place()));
+                      one_line(entry.record->key), one_line(metric->unit, 40), entry.place()));
       return;
     }
-  }
 }
 
 std::vector<std::string> notes_of(const RunSet& runs) {
@@ -195,10 +216,11 @@ CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std:
   all.notes = notes_of(runs);
   Problems problems(floors.file);
   for (const Floor& floor : floors.floors) {
-    const Candidates found = candidates_of(floor, runs, index);
-    lint(floor, found, metrics, problems);
+    Candidates found = candidates_of(floor, runs, index);
     FloorResult result;
     result.floor = &floor;
+    result.of_other_unit = pass_over_other_units(floor, found.entries);
+    lint(floor, found, metrics, problems);
     for (const Entry& entry : found.entries) result.records.push_back(examine(floor, entry, hosts[entry.run_index]));
     if (floor.relative) {
       judge_fleet(floor, runs, result.records);

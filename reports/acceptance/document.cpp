@@ -113,6 +113,9 @@ std::vector<std::string> details_of(const FloorResult& result) {
   if (judged && refused > 0)
     lines.push_back(fmt::format("not counted: {}; {} ({})", plural(refused, "record"), first_refused->reason,
                                 place_text(*first_refused)));
+  if (result.of_other_unit > 0)
+    lines.push_back(fmt::format("not counted: {} whose {} is not in {}", plural(result.of_other_unit, "record"),
+                                one_line(floor.metric, 80), one_line(floor.unit, 40)));
   if (result.verdict == Verdict::fail || result.verdict == Verdict::inconclusive)
     lines.push_back("source of the limit: " + one_line(floor.source, 400));
   return lines;
@@ -166,6 +169,7 @@ Json floor_json(const FloorResult& result) {
   json["required"] = floor.required;
   json["verdict"] = name_of(result.verdict);
   json["reason"] = result.reason;
+  if (result.of_other_unit > 0) json["of_other_unit"] = result.of_other_unit;
   json["counts"] = Json::object();
   for (const Outcome outcome :
        {Outcome::pass, Outcome::fail, Outcome::inconclusive, Outcome::unusable, Outcome::refused})

@@ -119,7 +119,9 @@ class Estimate(AssayCase):
         self.assertEqual(more["optimizer"], plain["optimizer"])
         self.assertLess(terms("seq=64,micro_batch=32,precision=bf16")["activations"], 0.6 * more["activations"])
         self.assertLess(terms("seq=64,micro_batch=32,checkpointing=full")["activations"], more["activations"])
-        self.assertGreater(terms("seq=64,micro_batch=4,accumulate=2")["weights"], plain["weights"])
+        # Products of 16 bits keep packed weights between micro-batches; those of f32 only with AVX-512.
+        self.assertGreater(terms("seq=64,micro_batch=4,precision=bf16,accumulate=2")["weights"],
+                           terms("seq=64,micro_batch=4,precision=bf16")["weights"])
         self.assertEqual(self.estimate("gpt2-124m", "precision=fp16")["device"], "cuda")
         self.assertEqual(terms("seq=64,precision=fp16")["allowance"], 1 << 30)
 

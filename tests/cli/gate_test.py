@@ -34,7 +34,7 @@ class GateCase(AssayCase):
         return json.loads(done.stdout)
 
     def listed(self):
-        return json.loads(self.assay("gate", "--list", "--json").stdout)
+        return json.loads(self.assay("gate", "--list", "--json").stdout)["codes"]
 
     def found(self, answer):
         return [finding["id"] for finding in answer["findings"]]
@@ -102,11 +102,12 @@ class Gate(GateCase):
         """Those of GPUs need one."""
         faults = [row for row in self.listed() if row["injectable"] and not row["test"].startswith("gpu-")
                   and (row["test"] != "audit" or row["id"].startswith("audit-"))]
-        floors = self.floors(0.9)
+        floors = self.floors(2)   # the fault slows a test to half: missed even if others slowed the run for the floors
         for row in faults:
             with self.subTest(fault=row["id"]):
                 words = ("--floors", floors) if row["id"].startswith("slow-") else ()
-                answer = json.loads(self.gate("--inject", row["id"], "--json", *words, budget="25s").stdout)
+                done = self.gate("--inject", row["id"], "--json", *words, budget="20s" if words else "60s")
+                answer = json.loads(done.stdout)
                 self.assertIn(row["id"], self.found(answer), answer)
                 if row["id"].startswith("wrong-"):
                     self.assertEqual(answer["verdict"], "drain")
@@ -173,7 +174,7 @@ class Gate(GateCase):
                 done = self.gate("--inject", fault, "--json", budget=f"{budget}s")
                 seconds = time.monotonic() - start
                 self.assertLess(seconds, budget + 1, done.stdout)
-                self.assertLess(json.loads(done.stdout)["seconds"], budget + 0.5)
+                self.assertLess(json.loads(done.stdout)["seconds"], budget + 1)
                 self.assertFalse(self.processes())
                 self.assertFalse(list((self.dir / "tmp").iterdir()))
 
@@ -206,10 +207,11 @@ class Gate(GateCase):
             end = time.monotonic() + 20
             while len(self.processes()) < 2 and time.monotonic() < end:
                 time.sleep(0.05)
-            answer = self.answer("--inject", "reboot-required", budget="3s", code=3)
-            self.assertIn("another gate", " ".join(answer["notes"]))
-            other = {"ASSAY_HOST": self.env["ASSAY_HOST"] + "-2"}
-            self.assertEqual(self.answer("--inject", "reboot-required", code=0, env=other)["verdict"], "ok")
+            done = self.gate("--inject", "reboot-required", budget="3s")
+            self.assertEqual(done.returncode, 3, done.stdout)
+            self.assertIn("another gate", done.stdout)
+            done = self.gate("--inject", "reboot-required", env={"ASSAY_HOST": self.env["ASSAY_HOST"] + "-2"})
+            self.assertEqual(done.returncode, 0, done.stdout)
         finally:
             first.kill()
             first.communicate()
@@ -237,7 +239,7 @@ class Gate(GateCase):
         for finding in json.loads(done.stdout)["findings"]:
             self.assertFalse(finding["id"].startswith("slow-"), finding)
         # A busy machine is not judged by its figures; an injected fault is, whatever else runs.
-        answer = json.loads(self.gate("--floors", hard, "--inject", "slow-product", "--json", budget="15s").stdout)
+        answer = json.loads(self.gate("--floors", hard, "--inject", "slow-product", "--json", budget="60s").stdout)
         gemm, = [test for test in answer["tests"] if test["name"] == "gemm"]
         self.assertEqual(gemm["state"], "slow", answer)
         self.assertLess(gemm["figure"], gemm["floor"])
@@ -253,7 +255,7 @@ class Gate(GateCase):
         self.refused_gate("--budget", "0", says="above 0")
         self.refused_gate("--budget", "-1", says="--budget")
         self.refused_gate("--budget", "soon", says="soon")
-        self.refused_gate("--inject", "xid-fatl", says=["xid-fatl", "did you mean xid-fatal?"])
+        self.refused_gate("--inject", "xid-fatl", says=["xid-fatl", 'did you mean "xid-fatal"?'])
         self.refused_gate("--inject", "unlisted", says="cannot be injected")
         self.refused_gate("--inject", "slow-product", says="without --floors")
         self.refused_gate("--inject", "", says="--inject needs a value")

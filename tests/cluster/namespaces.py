@@ -27,6 +27,7 @@ case " {hosts} " in
   *" $host:gone "*) exec sleep 1000 ;;   # a host that drops packets
   *) echo "ssh: connect to host $host port 22: No route to host" >&2; exit 255 ;;
 esac
+[ -e "{folder}/profile.$host" ] && . "{folder}/profile.$host"
 exec ip netns exec "{prefix}$host" unshare --uts sh -c 'hostname "$0"; exec sh -c "$1"' "$host" "$*"
 """
 
@@ -112,6 +113,11 @@ class Hosts:
         """The command that runs `words` on a host."""
         return ["ip", "netns", "exec", self.prefix + name, "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"',
                 name, *words]
+
+    def profile(self, name, *lines):
+        """Commands of the remote shell on a host before the program: its own environment. Not on the host that asks."""
+        with open(os.path.join(self.folder, "profile." + name), "w") as file:
+            file.write("\n".join(lines) + "\n")
 
     def environment(self, **more):
         env = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "OMPI", "PRTE", "PMIX"))}

@@ -1,6 +1,7 @@
 #include "workloads/nn/planning_backend.h"
 
 #include "harness/core/error.h"
+#include "harness/device/cpu/kernels.h"
 #include "workloads/ops/winograd.h"
 
 namespace assay::nn {
@@ -21,10 +22,16 @@ class Planned : public Base {
 class PlannedMatmul final : public Planned<Matmul, MatmulArgs> {
  public:
   explicit PlannedMatmul(const MatmulDesc& d)
-      : packed_(d.form == WeightForm::plain ? 0 : static_cast<std::size_t>(d.k * d.n) * size_of(d.b)) {}
+      : packed_(packs(d) ? static_cast<std::size_t>(d.k * d.n) * size_of(d.b) : 0) {}
   std::size_t packed_bytes() const override { return packed_; }
 
  private:
+  // Without AVX-512, f32 products use weights as they are stored (dnnl_matmul.cpp).
+  static bool packs(const MatmulDesc& d) {
+    const bool as_stored = d.a == DType::f32 && d.pack_from == d.b && !cpu::supports(cpu::Isa::avx512);
+    return d.form != WeightForm::plain && !as_stored;
+  }
+
   std::size_t packed_;
 };
 

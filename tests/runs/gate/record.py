@@ -1,5 +1,5 @@
 """Records what short runs of the plan `gate` measure on this machine, for the replays of tests/unit/gate: gates of three
-repetitions, alone and beside busy CPUs. usage: ASSAY=BINARY record.py GATES"""
+repetitions, alone and beside busy CPUs. usage: ASSAY=BINARY record.py GATES [clean|busy]"""
 import json
 import os
 import pathlib
@@ -15,8 +15,10 @@ def repetition(folder, name):
     subprocess.run([os.environ["ASSAY"], "run", "gate", "--out", name], cwd=folder, check=True, capture_output=True)
     for line in (pathlib.Path(folder) / name / "records.jsonl").read_text().splitlines():
         record = json.loads(line)
-        outside = record.get("outside_cpu")
-        yield record["key"], {"samples": [float(f"{value:.4g}") for value in record["samples"]["values"][:SAMPLES]],
+        samples, outside = record["samples"], record.get("outside_cpu")
+        if samples["series"]:   # too many for the line
+            samples = json.loads((pathlib.Path(folder) / name / samples["series"]).read_text())
+        yield record["key"], {"samples": [float(f"{value:.4g}") for value in samples["values"][:SAMPLES]],
                               "outside": round(outside["cpus"] + outside["steal"], 3) if outside else None}
 
 
@@ -28,8 +30,9 @@ def gate(folder, number):
     return [{"case": key, "repetitions": ones} for key, ones in by_case.items()]
 
 
-def main(gates):
-    for kind, spins in (("clean", 0), ("busy", os.cpu_count())):
+def main(gates, kinds):
+    for kind in kinds:
+        spins = os.cpu_count() if kind == "busy" else 0
         busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(spins)]
         try:
             with tempfile.TemporaryDirectory() as folder:
@@ -41,4 +44,4 @@ def main(gates):
         (HERE / f"{kind}.json").write_text('{\n "schema": 1,\n "gates": [\n' + lines + "\n ]\n}\n")
 
 
-main(int(sys.argv[1]))
+main(int(sys.argv[1]), sys.argv[2:] or ["clean", "busy"])

@@ -1,0 +1,81 @@
+// What an acceptance has done so far, on disk, and the child processes that do it.
+#pragma once
+
+#include "cli/accept/level.h"
+#include "harness/hosts/allocation.h"
+#include "harness/json/json.h"
+#include "harness/run/end_signals.h"
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::cli {
+
+// One run of a stage's plans on some hosts.
+struct Attempt {
+  std::string dir;                 // below the acceptance's folder
+  std::vector<std::string> hosts;  // that took part
+  bool done = false;
+  bool complete = false;                    // every case has a record
+  std::string error;                        // the last line of its stderr, if it is not complete
+  std::map<std::string, std::string> lost;  // hosts that kept it from starting, with what it said
+
+  static void members(auto& self, auto& io) {
+    io("dir", self.dir), io("hosts", self.hosts), io("done", self.done), io("complete", self.complete);
+    io("error", self.error), io("lost", self.lost);
+  }
+};
+
+// In DIR/state.json. Judgements are not kept: they follow from the attempts' files.
+struct AcceptState {
+  std::string id;  // its form
+  std::string level, level_hash, floors, floors_hash, hostfile, device, started;
+  std::vector<std::string> hosts;
+  bool with_serials = false;
+  bool audited = false;
+  double seconds = 0;  // of earlier parts
+  std::map<std::string, std::vector<Attempt>> stages;
+
+  static void members(auto& self, auto& io) {
+    io("state", self.id);
+    io("level", self.level), io("level_hash", self.level_hash), io("floors", self.floors);
+    io("floors_hash", self.floors_hash), io("hostfile", self.hostfile), io("device", self.device);
+    io("started", self.started), io("hosts", self.hosts), io("with_serials", self.with_serials);
+    io("audited", self.audited), io("seconds", self.seconds), io("stages", self.stages);
+  }
+};
+
+inline constexpr const char* state_file = "state.json";
+inline constexpr const char* state_form = "assay accept 1";
+
+// Throws UsageError if the folder holds no acceptance.
+AcceptState read_state(const std::filesystem::path& dir);
+void write_state(const std::filesystem::path& dir, const AcceptState& state);
+
+// Ends with this process or earlier; nothing of it is left behind.
+struct ChildEnd {
+  int exit_code = 4;
+  std::string out;     // if it was to be kept
+  std::string errors;  // tail of stderr
+};
+
+// Starts this program as children, one after the other.
+class Children {
+ public:
+  // `idle` is called twice a second while a child runs.
+  explicit Children(std::function<void()> idle);
+  bool interrupted() const { return signals_.interrupted(); }
+  // `words` are the program's arguments. stdout is kept, or goes to `log`; stderr goes to this program's too. After a
+  // signal the child is asked to end and may take as long as `assay run` needs to.
+  ChildEnd run(const std::vector<std::string>& words, const std::filesystem::path& log = {});
+
+ private:
+  std::function<void()> idle_;
+  EndSignals signals_;
+};
+
+}  // namespace assay::cli

@@ -1,0 +1,239 @@
+// The table of an acceptance: for the terminal and the page, as JSON and as CSV.
+#include "reports/acceptance/accept.h"
+
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "harness/json/members.h"
+#include "reports/data/words.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace assay::report {
+
+namespace {
+
+Tone tone_of(CheckState state) {
+  switch (state) {
+    case CheckState::pass: return Tone::good;
+    case CheckState::fail: return Tone::bad;
+    case CheckState::inconclusive: return Tone::warn;
+    case CheckState::not_run: break;
+  }
+  return Tone::faint;
+}
+
+std::string word_of(CheckState state) {
+  return state == CheckState::fail ? "FAIL" : state == CheckState::not_run ? "not run" : std::string(name_of(state));
+}
+
+const HostCheck& check_of(const AcceptedHost& host, std::string_view name) {
+  static const HostCheck none;
+  const auto found = host.checks.find(name);
+  return found == host.checks.end() ? none : found->second;
+}
+
+// "gemm/... throughput 3.1 TFLOP/s, floor 5.9 TFLOP/s"; empty if no figure decided.
+std::string figure_text(const HostCheck& check) {
+  if (!check.figure) return {};
+  std::string text = one_line(check.of, 200) + " " + format_quantity(*check.figure, check.unit);
+  if (check.floor)
+    text += fmt::format(" {} {}", check.at_most ? "<= allowed" : ">= asked", format_quantity(*check.floor, check.unit));
+  return text;
+}
+
+Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == text.npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+Table main_table(const Acceptance& acceptance) {
+  Table table{"hosts", "", {{"host", "host"}}, {}};
+  for (const std::string_view name : accept_checks) table.columns.push_back({std::string(name), std::string(name)});
+  for (const AcceptedHost& host : acceptance.hosts) {
+    std::vector<Cell> row = {{one_line(host.host, 80), host.host, tone_of(host.state())}};
+    for (const std::string_view name : accept_checks) {
+      const HostCheck& check = check_of(host, name);
+      row.push_back({word_of(check.state), name_of(check.state), tone_of(check.state)});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+// What decided each check, for the page.
+Table figures_table(const Acceptance& acceptance) {
+  Table table{
+      "figures",
+      "Figures",
+      {{"host", "host"}, {"check", "check"}, {"state", "state"}, {"figure", "figure"}, {"evidence", "evidence"}},
+      {}};
+  for (const AcceptedHost& host : acceptance.hosts)
+    for (const std::string_view name : accept_checks) {
+      const HostCheck& check = check_of(host, name);
+      if (check.state == CheckState::not_run) continue;
+      table.rows.push_back({{one_line(host.host, 80)},
+                            {std::string(name)},
+                            {word_of(check.state), name_of(check.state), tone_of(check.state)},
+                            {figure_text(check), number(check.figure)},
+                            {one_line(fmt::format("{}", fmt::join(check.evidence, "; ")), 400)}});
+    }
+  return table;
+}
+
+std::vector<std::string> lines_of(const AcceptedHost& host) {
+  std::vector<std::string> lines;
+  for (const std::string_view name : accept_checks) {
+    const HostCheck& check = check_of(host, name);
+    if (check.state != CheckState::fail && check.state != CheckState::inconclusive) continue;
+    for (const std::string& line : check.evidence) lines.push_back(fmt::format("{}: {}", name, one_line(line, 400)));
+    if (check.evidence.empty()) lines.push_back(fmt::format("{}: {}", name, figure_text(check)));
+  }
+  for (const HostGpu& gpu : host.gpus)
+    lines.push_back(fmt::format("GPU {}{}{}{}", gpu.uuid.empty() ? "of unknown UUID" : one_line(gpu.uuid, 80),
+                                gpu.slot.empty() ? "" : ", slot " + one_line(gpu.slot, 80),
+                                gpu.pci.empty() ? "" : ", " + one_line(gpu.pci, 80),
+                                gpu.serial.empty() ? "" : ", serial " + one_line(gpu.serial, 80)));
+  for (const std::string& xid : host.xids) lines.push_back(one_line(xid, 200));
+  for (const VendorCommand& one : host.commands) lines.push_back(fmt::format("run: {}  ({})", one.command, one.why));
+  if (!host.evidence_file.empty()) lines.push_back("to send: " + host.evidence_file);
+  return lines;
+}
+
+std::string counts_text(const Acceptance& acceptance) {
+  const auto count = [&](CheckState state) {
+    return std::count_if(acceptance.hosts.begin(), acceptance.hosts.end(),
+                         [state](const AcceptedHost& host) { return host.state() == state; });
+  };
+  return fmt::format("hosts passed: {} · failed: {} · inconclusive: {}{}{}", count(CheckState::pass),
+                     count(CheckState::fail), count(CheckState::inconclusive),
+                     count(CheckState::not_run) > 0 ? fmt::format(" · not judged: {}", count(CheckState::not_run)) : "",
+                     acceptance.finished ? "" : " · not complete");
+}
+
+Json failed_json(const AcceptedHost& host, bool with_serials) {
+  Json failed = {{"gpu_uuids", Json::array()}, {"slots", Json::array()},    {"xids", host.xids},
+                 {"commands", Json::array()},  {"problems", host.problems}, {"floors", Json::array()}};
+  for (const VendorCommand& one : host.commands) failed["commands"].push_back(one.command);
+  for (const auto& [name, check] : host.checks)
+    for (const MissedFloor& one : check.missed) failed["floors"].push_back(json_of(one));
+  if (with_serials) failed["serials"] = Json::array();
+  for (const HostGpu& gpu : host.gpus) {
+    const auto add = [&](const char* list, const std::string& text) {
+      failed[list].push_back(text.empty() ? Json(nullptr) : Json(text));
+    };
+    add("gpu_uuids", gpu.uuid);
+    add("slots", gpu.slot.empty() ? gpu.pci : gpu.slot);
+    if (with_serials) add("serials", gpu.serial);
+  }
+  failed["evidence"] = host.evidence_file.empty() ? Json(nullptr) : Json(host.evidence_file);
+  return failed;
+}
+
+}  // namespace
+
+std::string_view name_of(CheckState state) {
+  switch (state) {
+    case CheckState::pass: return "pass";
+    case CheckState::inconclusive: return "inconclusive";
+    case CheckState::fail: return "fail";
+    case CheckState::not_run: break;
+  }
+  return "not_run";
+}
+
+void HostCheck::note(CheckState found, std::string line) {
+  state = state == CheckState::not_run ? found : std::max(state, found);
+  if (!line.empty()) evidence.push_back(std::move(line));
+}
+
+CheckState AcceptedHost::state() const {
+  CheckState all = CheckState::not_run;
+  for (const auto& [name, check] : checks)
+    if (check.state != CheckState::not_run) all = all == CheckState::not_run ? check.state : std::max(all, check.state);
+  return all;
+}
+
+ExitCode Acceptance::code() const {
+  CheckState worst = hosts.empty() ? CheckState::not_run : CheckState::pass;
+  for (const AcceptedHost& host : hosts) worst = std::max(worst, host.state());
+  if (worst == CheckState::fail) return ExitCode::failed;
+  return worst == CheckState::pass && finished ? ExitCode::ok : ExitCode::no_data;
+}
+
+Document accept_document(const Acceptance& acceptance) {
+  Document document;
+  document.title = "Assay accept";
+  document.headline = fmt::format("level {}: {} in {}", one_line(acceptance.level, 80),
+                                  plural(acceptance.hosts.size(), "host"), format_seconds(acceptance.seconds));
+  document.sections.push_back({"accept", "", {main_table(acceptance)}});
+  for (const AcceptedHost& host : acceptance.hosts) {
+    const CheckState state = host.state();
+    if (state != CheckState::fail && state != CheckState::inconclusive) continue;
+    document.sections.push_back({"host-" + host.host,
+                                 fmt::format("{}: {}", one_line(host.host, 80), word_of(state)),
+                                 {List{"why", lines_of(host)}}});
+  }
+  Section figures{"figures", "What decided each check", {figures_table(acceptance)}};
+  figures.in_terminal = false;
+  document.sections.push_back(std::move(figures));
+  if (!acceptance.notes.empty()) document.sections.push_back({"notes", "Notes", {List{"notes", acceptance.notes}}});
+  document.verdict = counts_text(acceptance);
+  const ExitCode code = acceptance.code();
+  document.tone = code == ExitCode::ok ? Tone::good : code == ExitCode::failed ? Tone::bad : Tone::warn;
+  return document;
+}
+
+Json accept_json(const Acceptance& acceptance, bool with_serials) {
+  const ExitCode code = acceptance.code();
+  Json json = {
+      {"schema", 1}, {"level", acceptance.level}, {"started", acceptance.started}, {"seconds", acceptance.seconds}};
+  json["verdict"] = !acceptance.finished       ? Json(nullptr)
+                    : code == ExitCode::ok     ? Json("pass")
+                    : code == ExitCode::failed ? Json("fail")
+                                               : Json("inconclusive");
+  json["hosts"] = Json::array();
+  for (const AcceptedHost& host : acceptance.hosts) {
+    Json row = {{"host", host.host}, {"state", name_of(host.state())}, {"checks", Json::array()}};
+    for (const std::string_view name : accept_checks) {
+      const HostCheck& check = check_of(host, name);
+      Json one = {{"name", name},
+                  {"state", name_of(check.state)},
+                  {"figure", number(check.figure)},
+                  {"floor", number(check.floor)},
+                  {"unit", check.unit.empty() ? Json(nullptr) : Json(check.unit)},
+                  {"of", check.of.empty() ? Json(nullptr) : Json(check.of)},
+                  {"evidence", check.evidence}};
+      if (check.floor) one["bound"] = check.at_most ? "at_most" : "at_least";
+      row["checks"].push_back(std::move(one));
+    }
+    if (host.state() == CheckState::fail) row["failed"] = failed_json(host, with_serials);
+    json["hosts"].push_back(std::move(row));
+  }
+  json["notes"] = acceptance.notes;
+  return json;
+}
+
+std::string accept_csv(const Acceptance& acceptance) {
+  std::string text = "host,check,state,of,figure,unit,bound,floor,evidence\n";
+  const auto plain = [](const std::optional<double>& value) {
+    return value ? fmt::format("{}", *value) : std::string();
+  };
+  for (const AcceptedHost& host : acceptance.hosts)
+    for (const std::string_view name : accept_checks) {
+      const HostCheck& check = check_of(host, name);
+      const std::string bound = !check.floor ? "" : check.at_most ? "at_most" : "at_least";
+      text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_field(host.host), name, name_of(check.state),
+                          csv_field(check.of), plain(check.figure), check.unit, bound, plain(check.floor),
+                          csv_field(fmt::format("{}", fmt::join(check.evidence, "; "))));
+    }
+  return text;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,442 @@
+// The judgement of runs: every host by itself, and all of them together.
+#include "reports/acceptance/accept.h"
+
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "harness/statistics/statistics.h"
+#include "reports/acceptance/judge.h"
+#include "reports/data/words.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+namespace assay::report {
+
+namespace {
+
+constexpr std::size_t max_lines = 8;  // of evidence for one check
+constexpr std::size_t min_fleet = 3;  // hosts that have a median
+
+// What run, record or device says about itself that makes this a drill, by the flags of records.
+std::string drill_of(const std::string& flag) {
+  if (flag == "hosts are one machine")
+    return "hosts are one machine: they share its cores, so their figures disturb each other";
+  if (flag.starts_with("injected:")) return "faults were injected on purpose (" + flag + ")";
+  if (flag.starts_with("emulated GPU")) return flag;
+  if (flag.find("ASSAY_ROOT") != flag.npos) return flag;
+  return {};
+}
+
+// A drill is judged like an acceptance, and says that it is one.
+RunData as_acceptance(RunData run) {
+  for (Record& record : run.records)
+    for (const std::string& flag : record.flags) record.comparable = record.comparable || !drill_of(flag).empty();
+  return run;
+}
+
+void add_line(HostCheck& check, CheckState state, const std::string& line) {
+  check.note(state, check.evidence.size() < max_lines ? line : "");
+}
+
+// The host of a record of one host. A run on a single host may call it otherwise than the list does.
+std::string host_of(const Record& record, const std::vector<std::string>& hosts) {
+  const auto named = record.identity().hosts;
+  for (const std::string& name : named)
+    if (std::find(hosts.begin(), hosts.end(), name) != hosts.end()) return name;
+  return hosts.size() == 1 ? hosts.front() : named.empty() ? std::string() : named.front();
+}
+
+std::string wrong_text(const Record& record) {
+  std::vector<std::string> parts;
+  for (const Check& check : record.checks)
+    if (!check.passed)
+      parts.push_back(check.detail.empty() ? check.name : fmt::format("{} ({})", check.name, check.detail.front()));
+  return fmt::format(
+      "wrong result: {}: {}", record.key,
+      parts.empty() ? one_line(record.reason) : one_line(fmt::format("{}", fmt::join(parts, "; ")), 300));
+}
+
+// How far from the limit, as a fraction; above 0: beyond it.
+double beyond(const Judgement& one, const Floor& floor) {
+  return one.value && one.limit ? shortfall(*one.value, floor.bound, *one.limit) : 0;
+}
+
+void show(HostCheck& check, const Judgement& one, const Floor& floor) {
+  check.of = one.entry.record->key + " " + floor.metric;
+  check.unit = floor.unit;
+  check.figure = one.value;
+  check.floor = one.limit;
+  check.at_most = floor.bound == Bound::at_most;
+}
+
+std::string line_of(const Judgement& one, const Floor& floor) {
+  std::string line = fmt::format(
+      "{} {} {}, {} {}{}: {}", one.entry.record->key, floor.metric, format_quantity(*one.value, floor.unit),
+      floor.bound == Bound::at_least ? "floor" : "ceiling", format_quantity(*one.limit, floor.unit),
+      one.median ? fmt::format(" ({} of {} hosts' median)", format_percent(floor.limit), one.members) : std::string(),
+      one.reason);
+  const auto& outside = one.entry.record->outside_cpu;
+  if (outside && outside->throttled && *outside->throttled > 0.05)
+    line += fmt::format("; a CPU quota held back {:.2g} CPUs", *outside->throttled);
+  return line;
+}
+
+MissedFloor missed(const Judgement& one, const Floor& floor) {
+  return {.key = one.entry.record->key,
+          .metric = floor.metric,
+          .unit = floor.unit,
+          .bound = floor.bound == Bound::at_least ? "at_least" : "at_most",
+          .value = one.value,
+          .limit = one.limit,
+          .source = floor.source,
+          .reason = one.reason};
+}
+
+// The judgements of one floor: of each host's attempts at a case the best counts.
+class OfFloor {
+ public:
+  OfFloor(const FloorResult& result, const std::vector<std::string>& hosts) : floor_(*result.floor) {
+    for (const Judgement& one : result.records) {
+      const std::string host = host_of(*one.entry.record, hosts);
+      if (one.outcome == Outcome::refused) continue;
+      const auto [place, fresh] = best_.try_emplace({host, one.entry.record->identity().unplaced().text()}, &one);
+      if (!fresh && better(one, *place->second)) place->second = &one;
+    }
+  }
+
+  // `nearest`: per host, how far the figure shown so far is beyond its limit.
+  void add_to(HostChecks& checks, std::map<std::string, double>& nearest) const {
+    for (const auto& [place, one] : best_) {
+      const auto check = checks.find(place.first);
+      if (check == checks.end() || !one->value || !one->limit) continue;
+      if (one->outcome != Outcome::pass) {
+        const bool fails = one->outcome == Outcome::fail;
+        add_line(check->second, fails ? CheckState::fail : CheckState::inconclusive, line_of(*one, floor_));
+        check->second.repeat.insert(one->entry.record->key);
+        if (fails) check->second.missed.push_back(missed(*one, floor_));
+      } else {
+        check->second.note(CheckState::pass, "");
+      }
+      const auto [far, fresh] = nearest.try_emplace(place.first, beyond(*one, floor_));
+      if (!fresh && beyond(*one, floor_) <= far->second) continue;
+      far->second = beyond(*one, floor_);
+      show(check->second, *one, floor_);
+    }
+  }
+
+  // Hosts without a usable record of a floor that requires one, if any host was to have it.
+  void require(HostChecks& checks) const {
+    if (!floor_.required || best_.empty()) return;
+    for (auto& [host, check] : checks) {
+      const bool has = std::any_of(best_.begin(), best_.end(), [&, &name = host](const auto& one) {
+        return one.first.first == name && one.second->value;
+      });
+      if (!has)
+        add_line(check, CheckState::fail,
+                 fmt::format("no usable record for the required floor {} {}", floor_.key, floor_.metric));
+    }
+  }
+
+ private:
+  bool better(const Judgement& one, const Judgement& other) const {
+    if (one.outcome != other.outcome) return one.outcome == Outcome::unusable ? false : one.outcome > other.outcome;
+    return beyond(one, floor_) < beyond(other, floor_);
+  }
+
+  const Floor& floor_;
+  std::map<std::pair<std::string, std::string>, const Judgement*> best_;
+};
+
+// Wrong, broken and missing records of each host; whether what broke is the host's fault is seen from the others.
+void judge_status(const RunSet& runs, const std::vector<std::string>& hosts, HostChecks& checks) {
+  struct Counts {
+    std::size_t ok = 0;
+    std::vector<std::pair<std::string, const Record*>> others;  // by host
+  };
+  std::map<std::string, Counts> by_case;
+  std::set<std::string> heard;
+  for (const Entry& entry : runs.entries()) {
+    const Record& record = *entry.record;
+    const std::string host = host_of(record, hosts);
+    if (!checks.contains(host)) continue;
+    heard.insert(host);
+    Counts& counts = by_case[record.identity().unplaced().text()];
+    if (record.status == Status::ok)
+      ++counts.ok, checks[host].note(CheckState::pass, "");
+    else if (record.status == Status::failed)
+      add_line(checks[host], CheckState::fail, wrong_text(record)), checks[host].broken.insert(record.key);
+    else
+      counts.others.emplace_back(host, &record);
+  }
+  for (const auto& [name, counts] : by_case)
+    for (const auto& [host, record] : counts.others) {
+      const bool only_here = counts.ok > counts.others.size();
+      const std::string line = fmt::format("{}: {}{}", record->key, one_line(record->reason, 300),
+                                           counts.ok > 0 ? fmt::format(" (measured on {} others)", counts.ok) : "");
+      if (record->status == Status::error)
+        add_line(checks[host], only_here ? CheckState::fail : CheckState::inconclusive, "broke: " + line),
+            checks[host].broken.insert(record->key);
+      else if (only_here)
+        add_line(checks[host], CheckState::fail, "cannot run here: " + line);
+    }
+  for (const std::string& host : hosts)
+    if (!heard.contains(host))
+      checks[host].note(heard.empty() ? CheckState::inconclusive : CheckState::fail,
+                        "no record: lost, or it never began");
+}
+
+// Floors without those that compare hosts, or only those.
+Floors part_of(const Floors& all, bool relative) {
+  Floors part = all;
+  std::erase_if(part.floors, [relative](const Floor& floor) { return floor.relative != relative; });
+  return part;
+}
+
+// ---- of all hosts together
+
+// rank -> host.
+std::string host_of_rank(const Record& record, int rank) {
+  for (const RankResult& one : record.ranks)
+    if (one.rank == rank) return one.host;
+  return {};
+}
+
+// The number after `word` at the start of a text: "rank 3: ...".
+std::optional<int> rank_after(std::string_view text, std::string_view word) {
+  if (!text.starts_with(word)) return std::nullopt;
+  int rank = 0;
+  const auto [end, error] = std::from_chars(text.data() + word.size(), text.data() + text.size(), rank);
+  return error == std::errc() ? std::optional(rank) : std::nullopt;
+}
+
+// Whose fault a wrong result is: who saw it ("rank 3: from h1: ..."), unless one host sent it to several.
+std::set<std::string> blamed(const Record& record, const std::vector<std::string>& hosts) {
+  std::map<std::string, std::set<std::string>> seen_by, sent_by;
+  for (const Check& check : record.checks)
+    for (const std::string& line : check.passed ? std::vector<std::string>{} : check.detail) {
+      const auto rank = rank_after(line, "rank ");
+      if (!rank) continue;
+      const std::string host = host_of_rank(record, *rank);
+      seen_by[host];
+      for (const std::string& sender : hosts_named(line.substr(line.find(':') + 1), hosts)) {
+        if (line.find("from " + sender + ":") == line.npos) continue;
+        seen_by[host].insert(sender);
+        sent_by[sender].insert(host);
+      }
+    }
+  std::set<std::string> all;
+  const bool several = seen_by.size() > 1;
+  for (const auto& [sender, receivers] : sent_by)
+    if (receivers.size() > 1 && receivers.size() == seen_by.size()) all.insert(sender);
+  if (!all.empty()) return all;
+  for (const auto& [host, senders] : seen_by) {
+    all.insert(host);
+    if (!several && senders.size() == 1 && hosts.size() > 2)
+      all.insert(*senders.begin());  // the link: both of its ends
+  }
+  return all;
+}
+
+void judge_wrong(const Record& record, const std::vector<std::string>& hosts, WorldChecks& world) {
+  const std::set<std::string> culprits = blamed(record, hosts);
+  const bool known = !culprits.empty() && 2 * culprits.size() <= std::max<std::size_t>(hosts.size(), 2);
+  world.repeat = world.repeat || known;
+  for (const std::string& host : hosts)
+    if (known && culprits.contains(host))
+      add_line(world.checks[host], CheckState::fail, wrong_text(record)), world.checks[host].broken.insert(record.key);
+    else if (!known)
+      add_line(world.checks[host], CheckState::fail, wrong_text(record) + "; no host of these stands out");
+}
+
+void judge_broken(const Record& record, const std::vector<std::string>& hosts, WorldChecks& world) {
+  const std::vector<std::string> named = hosts_named(record.reason, hosts);
+  const std::string line = fmt::format("broke: {}: {}", record.key, one_line(record.reason, 300));
+  const bool known = !named.empty() && 2 * named.size() <= hosts.size();
+  world.repeat = world.repeat || known;
+  for (const std::string& host : known ? named : hosts)
+    add_line(world.checks[host], known ? CheckState::fail : CheckState::inconclusive, line);
+}
+
+// One figure per pair: the host whose fastest link, in sending or in receiving, is slower than the share of the median
+// has a slow port; a slow link between two other hosts may be the fault of either.
+void judge_pairs(const Record& record, double share, HostChecks& checks) {
+  const Matrix& matrix = *record.matrix;
+  const std::size_t n = matrix.ranks.size();
+  if (n < min_fleet || matrix.values.size() != n * n) return;
+  const bool higher = matrix.better == Better::higher;
+  const auto speed = [&](std::size_t from, std::size_t to) {
+    const double value = matrix.values[from * n + to];
+    return higher ? value : 1 / value;
+  };
+  std::vector<double> all;
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < n; ++j)
+      if (i != j && std::isfinite(speed(i, j))) all.push_back(speed(i, j));
+  if (all.empty()) return;
+  const double limit = share * median(all);
+  const auto figure = [&](double value) { return higher ? value : 1 / value; };
+  std::set<std::size_t> slow;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::string host = host_of_rank(record, matrix.ranks[i]);
+    if (!checks.contains(host)) continue;
+    HostCheck& check = checks[host];
+    for (const bool sends : {true, false}) {
+      double best = 0;
+      for (std::size_t j = 0; j < n; ++j)
+        if (i != j && std::isfinite(sends ? speed(i, j) : speed(j, i)))
+          best = std::max(best, sends ? speed(i, j) : speed(j, i));
+      if (!(best > 0)) continue;
+      const bool worse = !check.floor || check.unit != matrix.unit ||
+                         best / limit < (check.at_most ? *check.floor / *check.figure : *check.figure / *check.floor);
+      if (worse) {
+        check.of = fmt::format("{} best {}", record.key, sends ? "in sending" : "in receiving");
+        check.unit = matrix.unit;
+        check.figure = figure(best);
+        check.floor = figure(limit);
+        check.at_most = !higher;
+      }
+      if (best >= limit) continue;
+      slow.insert(i);
+      add_line(check, CheckState::fail,
+               fmt::format("{}: even its fastest link is slow in {}: {}, the median pair {} ({} at least)", record.key,
+                           sends ? "sending" : "receiving", format_quantity(figure(best), matrix.unit),
+                           format_quantity(figure(limit / share), matrix.unit), format_percent(share)));
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < n; ++j) {
+      if (i == j || slow.contains(i) || slow.contains(j) || !(speed(i, j) < limit)) continue;
+      const std::string from = host_of_rank(record, matrix.ranks[i]), to = host_of_rank(record, matrix.ranks[j]);
+      for (const std::string& host : {from, to})
+        if (checks.contains(host))
+          add_line(checks[host], CheckState::inconclusive,
+                   fmt::format("{}: the link {} -> {} is slow: {}, the median pair {}", record.key, from, to,
+                               format_quantity(matrix.values[i * n + j], matrix.unit),
+                               format_quantity(figure(limit / share), matrix.unit)));
+    }
+}
+
+}  // namespace
+
+std::vector<std::string> hosts_named(std::string_view text, const std::vector<std::string>& hosts) {
+  const auto of_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+  };
+  std::vector<std::string> named;
+  for (const std::string& host : hosts)
+    for (std::size_t at = text.find(host); at != text.npos; at = text.find(host, at + 1)) {
+      const std::size_t end = at + host.size();
+      // A full stop ends a sentence, or belongs to a longer name.
+      const bool starts = at == 0 || !of_name(text[at - 1]);
+      const bool ends = end == text.size() || !of_name(text[end]) ||
+                        (text[end] == '.' && (end + 1 == text.size() || !of_name(text[end + 1])));
+      if (!starts || !ends) continue;
+      named.push_back(host);
+      break;
+    }
+  return named;
+}
+
+std::vector<std::string> why_drill(const std::vector<RunData>& runs) {
+  std::set<std::string> notes;
+  for (const RunData& run : runs)
+    for (const Record& record : run.records)
+      for (const std::string& flag : record.flags)
+        if (const std::string note = drill_of(flag); !note.empty()) notes.insert("a drill, no acceptance: " + note);
+  return {notes.begin(), notes.end()};
+}
+
+HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::string>& hosts,
+                           const StageFloors& floors) {
+  HostChecks checks;
+  for (const std::string& host : hosts) checks[host];
+  for (RunData& run : runs) run = as_acceptance(std::move(run));
+  const RunSet set(std::move(runs), Injected::include);
+  judge_status(set, hosts, checks);
+  std::set<std::string> sound;  // a repetition helps only these
+  for (const auto& [host, check] : checks)
+    if (check.state == CheckState::pass) sound.insert(host);
+  std::map<std::string, double> nearest;
+  const auto apply = [&](const Floors& asked) {
+    if (asked.floors.empty()) return;
+    const CheckResult result = check(set, asked, floors.families);
+    for (const FloorResult& one : result.results) {
+      const OfFloor judged(one, hosts);
+      judged.add_to(checks, nearest);
+      judged.require(checks);
+    }
+  };
+  if (floors.user) apply(hosts.size() < min_fleet ? part_of(*floors.user, false) : *floors.user);
+  if (floors.fleet && hosts.size() >= min_fleet) apply(*floors.fleet);
+  for (auto& [host, check] : checks)
+    if (!sound.contains(host)) check.repeat.clear();
+  return checks;
+}
+
+WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, const StageFloors& floors) {
+  WorldChecks world;
+  for (const std::string& host : hosts) world.checks[host];
+  std::vector<RunData> runs;
+  runs.push_back(as_acceptance(std::move(run)));
+  const RunSet set(std::move(runs), Injected::include);
+  std::map<std::string, std::size_t> slow;  // cases in which the host had the slow rank
+  std::size_t measured = 0;
+  std::string skipped;
+  for (const Entry& entry : set.entries()) {
+    const Record& record = *entry.record;
+    if (record.status == Status::failed) judge_wrong(record, hosts, world);
+    if (record.status == Status::error) judge_broken(record, hosts, world);
+    if (record.status == Status::skipped) skipped = record.reason;
+    if (record.status != Status::ok) continue;
+    ++measured;
+    for (auto& [host, check] : world.checks) check.note(CheckState::pass, "");
+    if (record.matrix) judge_pairs(record, floors.pair_share, world.checks);
+    for (const std::string& flag : record.flags)
+      if (flag.starts_with("slow rank: "))
+        if (const auto rank = rank_after(flag, "slow rank: rank ")) {
+          const std::string host = host_of_rank(record, *rank);
+          ++slow[host];
+          if (world.checks.contains(host))
+            add_line(world.checks[host], CheckState::pass, fmt::format("{}: {}", record.key, flag));
+        }
+  }
+  std::set<std::string> stragglers;
+  for (const auto& [host, cases] : slow)
+    if (cases >= 2 && 2 * cases > measured && world.checks.contains(host)) {
+      stragglers.insert(host);
+      world.checks[host].note(CheckState::fail,
+                              fmt::format("slower than the others in {} of {} cases", cases, measured));
+    }
+  if (measured == 0)
+    for (auto& [host, check] : world.checks)
+      if (check.state == CheckState::not_run)
+        check.note(CheckState::inconclusive, skipped.empty() ? "no record" : "skipped: " + one_line(skipped));
+  const Floors asked = floors.user ? part_of(*floors.user, false) : Floors();
+  if (!asked.floors.empty()) {
+    const CheckResult result = check(set, asked, floors.families);
+    for (const FloorResult& one : result.results)
+      for (const Judgement& judged : one.records) {
+        if (!judged.value || !judged.limit) continue;
+        const bool fails = judged.outcome == Outcome::fail;
+        for (const std::string& host : hosts) {
+          HostCheck& check = world.checks[host];
+          if (!check.figure || fails) show(check, judged, *one.floor);
+          // A straggler explains the whole world's figure.
+          if (judged.outcome == Outcome::pass || (!stragglers.empty() && !stragglers.contains(host))) continue;
+          add_line(check, fails ? CheckState::fail : CheckState::inconclusive,
+                   "of all hosts together: " + line_of(judged, *one.floor));
+          if (fails) check.missed.push_back(missed(judged, *one.floor));
+        }
+        world.repeat = world.repeat || (fails && !stragglers.empty());
+      }
+  }
+  return world;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,189 @@
+"""assay accept on one host: its table and files, a dry run, refusals, resuming; hosts that never answer."""
+
+import csv
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from unittest import mock
+
+from assay_case import AssayCase
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from fake_machine import write_machine  # noqa: E402
+
+CHECKS = ["audit", "host", "pairs", "collectives", "training", "storage", "burn-in", "fabric"]
+GEMM = {"family": "gemm", "dtype": "f32", "m": 64, "n": 64, "k": 64}
+
+
+class Accept(AssayCase):
+    def setUp(self):
+        super().setUp()
+        self.level()
+        # The audit of the machine that runs the tests is another matter.
+        write_machine(self.dir / "levels/machine", gpus=0)
+        healthy = mock.patch.dict(os.environ, {"ASSAY_ROOT": str(self.dir / "levels/machine")})
+        healthy.start()
+        self.addCleanup(healthy.stop)
+
+    def level(self, name="tiny", seconds="50ms", **members):
+        """A level of one small product and one small model; its plans lie beside it."""
+        protocol = {"max_seconds": seconds, "warmup_seconds": "1ms", "min_samples": 3}
+        self.plan(GEMM, name="levels/product.json", protocol=protocol)
+        return self.write(f"levels/{name}.json", {"schema": 1, "host": ["product"], "training": ["product"], **members})
+
+    def accept(self, *words, level="levels/tiny.json", code=(0, 3), env=None, timeout=120):
+        done = self.assay("accept", "--device", "cpu", *(["--level", level] if level else []), *words, env=env, timeout=timeout)
+        self.assertIn(done.returncode, code if isinstance(code, tuple) else (code,), done.stdout + done.stderr)
+        return done
+
+    def table(self, out="out"):
+        """host -> check -> what accept.json says of it."""
+        document = json.loads((self.dir / out / "accept.json").read_text())
+        return {host["host"]: {check["name"]: check for check in host["checks"]} for host in document["hosts"]}
+
+    def floors(self, at_least, name="f.json", unit="FLOP/s", **members):
+        return self.write(name, {"schema": 1, "floors": [{"key": "gemm/*", "metric": "throughput", "unit": unit, "protocol": {},
+                                                          "at_least": at_least, "source": "a test", **members}]})
+
+    def test_one_host_has_every_check_in_every_file(self):
+        done = self.accept("--out", "out", "--json", "copy.json")
+        (host, checks), = self.table().items()
+        self.assertEqual(list(checks), CHECKS)
+        self.assertEqual(checks["host"]["state"], "pass", checks)
+        self.assertEqual(checks["training"]["state"], "pass", checks)
+        for name in ("pairs", "collectives", "storage", "burn-in", "fabric"):
+            self.assertEqual(checks[name]["state"], "not_run")
+            self.assertTrue(checks[name]["evidence"], name)
+        self.assertEqual((self.dir / "copy.json").read_text(), (self.dir / "out/accept.json").read_text())
+        document = json.loads((self.dir / "copy.json").read_text())
+        self.assertEqual((document["schema"], document["level"]), (1, "tiny"))
+        self.assertGreater(document["seconds"], 0)
+        with open(self.dir / "out/accept.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([(row["host"], row["check"], row["state"]) for row in rows],
+                         [(host, name, checks[name]["state"]) for name in CHECKS])
+        self.assertIn("<html", (self.dir / "out/accept.html").read_text())
+        self.assertIn(host, done.stdout)
+        self.assertIn("about", done.stderr)   # its time, beforehand
+
+    def test_a_missed_floor_names_the_figure_and_keeps_evidence(self):
+        done = self.accept("--out", "out", "--floors", self.floors("900 TFLOP/s"), code=1)
+        (host, checks), = self.table().items()
+        self.assertEqual(checks["host"]["state"], "fail")
+        self.assertEqual((checks["host"]["floor"], checks["host"]["unit"], checks["host"]["bound"]), (9e14, "FLOP/s", "at_least"))
+        self.assertLess(checks["host"]["figure"], 9e14)
+        self.assertEqual(checks["training"]["state"], "not_run")   # it is left out
+        self.assertEqual(checks["training"]["evidence"], ["it failed in host"])
+        # A slow figure is measured once more before it counts.
+        self.assertEqual(len(self.records("out/host")), 1)
+        self.assertEqual(len(self.records("out/host-2")), 1)
+        document, = json.loads((self.dir / "out/accept.json").read_text())["hosts"]
+        self.assertEqual(document["failed"]["floors"][0]["metric"], "throughput")
+        tar = self.dir / "out" / document["failed"]["evidence"]
+        names = subprocess.run(["tar", "-tf", tar], capture_output=True, text=True, check=True).stdout
+        self.assertIn(f"{host}/floors.json", names)
+        self.assertIn("hosts passed: 0 · failed: 1", done.stdout)
+
+    def test_a_floor_that_holds_and_records_of_another_unit(self):
+        self.plan(GEMM, {**GEMM, "dtype": "int8"}, name="levels/product.json",
+                  protocol={"max_seconds": "50ms", "warmup_seconds": "1ms", "min_samples": 3})
+        self.accept("--out", "out", "--floors", self.floors("1 MFLOP/s"))   # int8 counts OP/s
+        (checks,) = self.table().values()
+        self.assertEqual(checks["host"]["state"], "pass", checks)
+        self.assertEqual(checks["host"]["floor"], 1e6)
+
+    def test_wrong_results_are_a_fault_of_the_host(self):
+        self.accept("--out", "out", code=1, env={"ASSAY_INJECT": "bit-flip"})
+        (checks,) = self.table().values()
+        self.assertEqual(checks["host"]["state"], "fail")
+        self.assertIn("wrong result: gemm/", checks["host"]["evidence"][0])
+        self.assertFalse((self.dir / "out/host-2").exists())
+        self.assertTrue(any("drill" in note for note in json.loads((self.dir / "out/accept.json").read_text())["notes"]))
+
+    def test_a_dry_run_says_what_would_run_and_leaves_nothing(self):
+        before = sorted(self.dir.rglob("*"))
+        for level in ("quick", "day", "burn-in"):
+            done = self.accept("--dry-run", level=level, code=0)
+            for word in ("audit", "host", "pairs", "training", "fabric", "about", "at most"):
+                self.assertIn(word, done.stdout)
+        self.assertIn("this level runs what day runs", done.stdout)
+        self.assertEqual(sorted(self.dir.rglob("*")), before)
+
+    def test_the_time_of_quick_on_this_host(self):
+        done = self.accept("--dry-run", level="quick", code=0)
+        self.assertNotRegex(done.stdout.splitlines()[-1], r" h ")
+
+    def test_bad_input_is_refused_in_one_line(self):
+        self.refused("accept", says=["--level is required", "quick"])
+        self.refused("accept", "--level", "quik", says=["quik", "did you mean", "quick"])
+        self.refused("accept", "--level", "levels/tiny.json", "--hostfile", "none.txt", says="none.txt")
+        self.refused("accept", "--level", "levels/tiny.json", "--floors", "h100-sxn", says=["h100-sxn", "h100-sxm"])
+        self.refused("accept", "--level", "levels/tiny.json", "--floors", self.floors(1, unit="B/s"), says="does not fit")
+        self.refused("accept", "--level", "levels/tiny.json", "--resume", "levels", says=["--resume levels", "no acceptance"])
+        self.refused("accept", "--level", "levels/tiny.json", "--out", "levels", says=["--out levels", "not empty"])
+        self.refused("accept", "--level", "levels/tiny.json", "--out", "a", "--resume", "b", says="exclude each other")
+        self.refused("accept", "--levl", "quick", says=["--levl", "--level"])
+        self.level("typo", hots=["product"])
+        self.refused("accept", "--level", "levels/typo.json", says=["hots", "host"])
+        self.level("plan", pairs=["no-such-plan"])
+        self.refused("accept", "--level", "levels/plan.json", says="no-such-plan")
+        self.assertEqual(sorted(path.name for path in self.dir.iterdir()), ["f.json", "levels"])
+
+    def test_floors_whose_unit_no_record_has_are_an_error(self):
+        floors = self.floors(1, unit="OP/s")
+        done = self.accept("--out", "out", "--floors", floors, code=2)
+        self.assertIn("does not fit", done.stderr)
+
+    def test_resuming_something_else_is_refused_with_what_differs(self):
+        self.accept("--out", "out")
+        self.accept("--resume", "out", level=None)   # the same again: nothing left to do
+        self.floors(1)
+        self.refused("accept", "--device", "cpu", "--resume", "out", "--floors", "f.json", says="it began without floors")
+        self.write("hosts.txt", "localhost\nother\n")
+        self.refused("accept", "--device", "cpu", "--resume", "out", "--hostfile", "hosts.txt", says=["other hosts", "other"])
+        self.level(seconds="51ms")
+        self.refused("accept", "--device", "cpu", "--resume", "out", says=["level tiny", "plans have changed"])
+
+    def test_an_interrupted_acceptance_goes_on_where_it_was(self):
+        self.level(seconds="20s", training=[])
+        self.write("levels/product.json", {"schema": 1, "protocol": {"max_seconds": "20s", "min_samples": 3, "target_relative_ci": "0.001%"},
+                                           "cases": [{**GEMM, "protocol": {"max_seconds": "50ms"}}, {**GEMM, "k": 65}]})
+        process = subprocess.Popen([self.binary, "accept", "--device", "cpu", "--level", "levels/tiny.json", "--out", "out"],
+                                   cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        end = time.monotonic() + 60
+        while not self.records("out/host") and time.monotonic() < end:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 3, errors)
+        self.assertIn("continue with: assay accept --resume out", errors)
+        self.assertIsNone(json.loads((self.dir / "out/accept.json").read_text())["verdict"])
+        first, = self.records("out/host")
+        self.accept("--resume", "out", level=None)
+        self.assertEqual(self.records("out/host")[0], first)
+        self.assertEqual(len(self.records("out/host")), 2)
+        (checks,) = self.table().values()
+        self.assertEqual(checks["host"]["state"], "pass")
+
+    def test_a_host_that_never_answers_fails_and_the_rest_goes_on(self):
+        rsh = self.write("rsh", "#!/bin/sh\nexec sleep 600\n")
+        os.chmod(rsh, 0o755)
+        self.write("hosts.txt", "localhost\nsilent\n")
+        self.accept("--out", "out", "--hostfile", "hosts.txt", code=1, timeout=300,
+                    env={"ASSAY_RSH": str(rsh), "ASSAY_LAUNCH_LIMIT": "5"})
+        table = self.table()
+        self.assertEqual(table["silent"]["audit"]["state"], "fail")
+        self.assertEqual(table["silent"]["host"]["evidence"], ["it failed in audit"])
+        here, = (checks for host, checks in table.items() if host != "silent")
+        self.assertEqual(here["host"]["state"], "pass", here)
+        self.assertEqual(here["collectives"]["state"], "not_run")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,409 @@
+// Acceptance of a cluster: what each stage's records and the audit mean for each host, and the table.
+#include "reports/acceptance/accept.h"
+
+#include "reports/render/render.h"
+#include "tests/support/runs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::report {
+namespace {
+
+using test::metric;
+using test::run_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::vector<std::string> three_hosts = {"a", "b", "c"};
+const std::string gemm_key = "gemm/m=64/n=64", collective_key = "collective/op=all_reduce/bytes=8";
+
+Record record_on(const std::string& host, double value, const std::string& key = gemm_key,
+                 const std::string& unit = "FLOP/s") {
+  Record record = test::record_of(key, {metric("throughput", value, unit)});
+  record.ranks.push_back({0, host, "AMD Zen 5", 1.0});
+  record.device = "cpu";
+  return record;
+}
+
+RunData each_host(std::vector<Record> records, const std::string& dir = "host") {
+  return run_of(std::move(records), dir, {{"each_host", true}, {"started", "2026-01-01T00:00:00Z"}, {"id", dir}});
+}
+
+// A record of a world with one rank on each host.
+Record world(const std::vector<std::string>& hosts, const std::string& key = collective_key) {
+  Record record = test::record_of(key, {metric("busbw", 1e9, "B/s")});
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    record.ranks.push_back({static_cast<int>(i), hosts[i], "AMD Zen 5", 1.0});
+  record.world_ranks = record.world_nodes = static_cast<int>(hosts.size());
+  record.device = "cpu";
+  return record;
+}
+
+Floor floor_of(double limit, bool relative = false) {
+  Floor floor;
+  floor.key = "gemm/*";
+  floor.metric = "throughput";
+  floor.unit = "FLOP/s";
+  floor.limit = limit;
+  floor.relative = relative;
+  floor.protocol = Json::object();
+  floor.source = "a test";
+  return floor;
+}
+
+Floors floors_of(Floor floor) { return {"f.json", "f", "", {std::move(floor)}}; }
+
+Check wrong(std::vector<std::string> detail) { return {"wrong_elements", false, 1.0, 0.0, std::move(detail)}; }
+
+CheckState state(const HostChecks& checks, const std::string& host) { return checks.at(host).state; }
+
+std::string text(const HostCheck& check) {
+  std::string all;
+  for (const std::string& line : check.evidence) all += line + "\n";
+  return all;
+}
+
+TEST(AcceptHost, TheSlowHostIsNamedWithItsFigureAndFloor) {
+  const Floors fleet = floors_of(floor_of(0.95, true));
+  const auto checks = judge_each_host({each_host({record_on("a", 100), record_on("b", 101), record_on("c", 60)})},
+                                      three_hosts, {.fleet = &fleet});
+  EXPECT_EQ(state(checks, "a"), CheckState::pass);
+  EXPECT_EQ(state(checks, "b"), CheckState::pass);
+  EXPECT_EQ(state(checks, "c"), CheckState::fail);
+  const HostCheck& slow = checks.at("c");
+  EXPECT_EQ(slow.figure, 60);
+  EXPECT_EQ(slow.floor, 95);
+  EXPECT_EQ(slow.unit, "FLOP/s");
+  EXPECT_THAT(slow.repeat, ElementsAre(gemm_key));
+  ASSERT_EQ(slow.missed.size(), 1u);
+  EXPECT_EQ(slow.missed.front().source, "a test");
+  EXPECT_THAT(text(slow), HasSubstr("37 % below the floor"));
+}
+
+TEST(AcceptHost, WhatIsFastWhenRepeatedPasses) {
+  const Floors fleet = floors_of(floor_of(0.95, true));
+  const RunData first = each_host({record_on("a", 100), record_on("b", 101), record_on("c", 60)});
+  EXPECT_EQ(
+      state(judge_each_host({first, each_host({record_on("c", 99)}, "host-2")}, three_hosts, {.fleet = &fleet}), "c"),
+      CheckState::pass);
+  EXPECT_EQ(
+      state(judge_each_host({first, each_host({record_on("c", 61)}, "host-2")}, three_hosts, {.fleet = &fleet}), "c"),
+      CheckState::fail);
+}
+
+TEST(AcceptHost, TwoHostsHaveNoMedian) {
+  const Floors fleet = floors_of(floor_of(0.95, true));
+  const auto checks =
+      judge_each_host({each_host({record_on("a", 100), record_on("b", 60)})}, {"a", "b"}, {.fleet = &fleet});
+  EXPECT_EQ(state(checks, "b"), CheckState::pass);
+}
+
+TEST(AcceptHost, AWrongResultFailsAndIsNotRepeated) {
+  const Floors fleet = floors_of(floor_of(0.95, true));
+  Record bad = record_on("b", 50);
+  bad.status = Status::failed;
+  bad.checks = {wrong({"row 7"})};
+  const auto checks =
+      judge_each_host({each_host({record_on("a", 100), bad, record_on("c", 100)})}, three_hosts, {.fleet = &fleet});
+  EXPECT_EQ(state(checks, "b"), CheckState::fail);
+  EXPECT_THAT(text(checks.at("b")), HasSubstr("wrong result: " + gemm_key + ": wrong_elements (row 7)"));
+  EXPECT_THAT(checks.at("b").repeat, IsEmpty());
+  EXPECT_THAT(checks.at("b").broken, ElementsAre(gemm_key));
+}
+
+TEST(AcceptHost, WhatOnlyOneHostCannotDoIsItsFault) {
+  Record broken = record_on("a", 0), skipped = record_on("b", 0);
+  broken.status = Status::error, broken.reason = "host a: lost";
+  skipped.status = Status::skipped, skipped.reason = "no GPU";
+  const std::vector<std::string> five = {"a", "b", "c", "d", "e"};
+  auto checks =
+      judge_each_host({each_host({broken, record_on("b", 1), record_on("c", 1), record_on("d", 1)})}, five, {});
+  EXPECT_EQ(state(checks, "a"), CheckState::fail);
+  EXPECT_EQ(state(checks, "b"), CheckState::pass);
+  EXPECT_EQ(state(checks, "e"), CheckState::fail);  // no record
+  checks = judge_each_host({each_host({skipped, record_on("a", 1), record_on("c", 1)})}, three_hosts, {});
+  EXPECT_EQ(state(checks, "b"), CheckState::fail);
+  EXPECT_THAT(text(checks.at("b")), HasSubstr("no GPU"));
+  // What breaks everywhere says nothing about a host, and what all skip is no fault.
+  broken.ranks.front().host = "b";
+  Record other = broken;
+  other.ranks.front().host = "a";
+  checks = judge_each_host({each_host({broken, other})}, {"a", "b"}, {});
+  EXPECT_EQ(state(checks, "a"), CheckState::inconclusive);
+}
+
+TEST(AcceptHost, ARequiredFloorNeedsARecordOfEachHost) {
+  Floor floor = floor_of(10);
+  floor.required = true;
+  const Floors user = floors_of(floor);
+  Record skipped = record_on("b", 0);
+  skipped.status = Status::skipped;
+  const auto checks = judge_each_host({each_host({record_on("a", 100), skipped})}, {"a", "b"}, {.user = &user});
+  EXPECT_EQ(state(checks, "a"), CheckState::pass);
+  EXPECT_EQ(state(checks, "b"), CheckState::fail);
+  EXPECT_THAT(text(checks.at("b")), HasSubstr("no usable record for the required floor"));
+}
+
+TEST(AcceptHost, HostsThatAreOneMachineAreJudgedAsADrill) {
+  const Floors user = floors_of(floor_of(90));
+  Record one = record_on("a", 60);
+  one.flags = {"hosts are one machine", "oversubscribed"};
+  one.comparable = false;
+  const RunData run = each_host({one});
+  EXPECT_EQ(state(judge_each_host({run}, {"a"}, {.user = &user}), "a"), CheckState::fail);
+  EXPECT_THAT(why_drill({run}), ElementsAre(HasSubstr("a drill, no acceptance: hosts are one machine")));
+}
+
+// ---- all hosts together
+
+RunData matrix_of(const std::vector<std::string>& hosts, const std::vector<double>& values) {
+  Record record = world(hosts, "collective/op=pairwise/bytes=1048576");
+  Matrix matrix{"bandwidth", "B/s", Better::higher, {}, values};
+  for (std::size_t i = 0; i < hosts.size(); ++i) matrix.ranks.push_back(static_cast<int>(i));
+  record.matrix = matrix;
+  return run_of({record});
+}
+
+constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
+
+TEST(AcceptPairs, AHostThatOnlySendsSlowlyIsNamed) {
+  const auto checks = judge_world(matrix_of({"a", "b", "c", "d"}, {not_measured, 10, 10, 10,  //
+                                                                   10, not_measured, 11, 9,   //
+                                                                   1, 1, not_measured, 1,     //
+                                                                   10, 10, 10, not_measured}),
+                                  {"a", "b", "c", "d"}, {})
+                          .checks;
+  EXPECT_EQ(state(checks, "c"), CheckState::fail);
+  for (const char* other : {"a", "b", "d"}) EXPECT_EQ(state(checks, other), CheckState::pass) << other;
+  EXPECT_EQ(checks.at("c").figure, 1);
+  EXPECT_EQ(checks.at("c").floor, 6);
+  EXPECT_THAT(text(checks.at("c")), HasSubstr("slow in sending"));
+}
+
+TEST(AcceptPairs, OneSlowLinkIsOfEitherHost) {
+  const auto checks = judge_world(matrix_of({"a", "b", "c", "d"}, {not_measured, 10, 10, 10, 10, not_measured, 2, 10,
+                                                                   10, 2, not_measured, 10, 10, 10, 10, not_measured}),
+                                  {"a", "b", "c", "d"}, {})
+                          .checks;
+  EXPECT_EQ(state(checks, "a"), CheckState::pass);
+  EXPECT_EQ(state(checks, "b"), CheckState::inconclusive);
+  EXPECT_EQ(state(checks, "c"), CheckState::inconclusive);
+  EXPECT_THAT(text(checks.at("b")), HasSubstr("b -> c"));
+}
+
+TEST(AcceptPairs, LatenciesAreSlowIfTheyAreLong) {
+  Record record = world(three_hosts, "collective/op=pairwise/bytes=8");
+  record.matrix = Matrix{"latency",
+                         "s",
+                         Better::lower,
+                         {0, 1, 2},
+                         {not_measured, 1e-6, 9e-6, 1e-6, not_measured, 9e-6, 9e-6, 9e-6, not_measured}};
+  const auto checks = judge_world(run_of({record}), three_hosts, {.pair_share = 0.2}).checks;
+  for (const std::string& host : three_hosts) EXPECT_EQ(state(checks, host), CheckState::pass) << host;
+  // Nine times the fastest link's is slow only against a median that is not its own.
+  record.matrix->values = {not_measured, 1e-6, 9e-5, 1e-6, not_measured, 1e-6, 9e-5, 1e-6, not_measured};
+  EXPECT_EQ(state(judge_world(run_of({record}), three_hosts, {}).checks, "a"), CheckState::inconclusive);
+}
+
+TEST(AcceptWorld, TheRankThatSeesAWrongSumIsNamedAndTheOthersRepeat) {
+  Record record = world({"a", "b", "c", "d"});
+  record.status = Status::failed;
+  record.checks = {wrong({"rank 2: element 5 is 7, not 6"})};
+  const WorldChecks checks = judge_world(run_of({record}), {"a", "b", "c", "d"}, {});
+  EXPECT_EQ(state(checks.checks, "c"), CheckState::fail);
+  EXPECT_NE(state(checks.checks, "a"), CheckState::fail);
+  EXPECT_TRUE(checks.repeat);
+}
+
+TEST(AcceptWorld, ASenderToWhichSeveralPointIsNamed) {
+  Record record = world({"a", "b", "c", "d", "e"});
+  record.status = Status::failed;
+  record.checks = {wrong({"rank 0: from c: element 5", "rank 1: from c: element 5"})};
+  const auto checks = judge_world(run_of({record}), {"a", "b", "c", "d", "e"}, {}).checks;
+  EXPECT_EQ(state(checks, "c"), CheckState::fail);
+  EXPECT_NE(state(checks, "a"), CheckState::fail);
+  EXPECT_NE(state(checks, "b"), CheckState::fail);
+}
+
+TEST(AcceptWorld, ASumThatIsWrongEverywhereFailsAll) {
+  Record record = world(three_hosts);
+  record.status = Status::failed;
+  record.checks = {wrong({"rank 0: x", "rank 1: x", "rank 2: x"})};
+  const WorldChecks checks = judge_world(run_of({record}), three_hosts, {});
+  for (const std::string& host : three_hosts) EXPECT_EQ(state(checks.checks, host), CheckState::fail);
+  EXPECT_FALSE(checks.repeat);
+}
+
+TEST(AcceptWorld, ALostHostIsNamedAndABreakWithoutCulpritIsInconclusive) {
+  Record record = world(three_hosts);
+  record.status = Status::error;
+  record.reason = "host b is lost: no heartbeat for 30 s";
+  WorldChecks checks = judge_world(run_of({record}), three_hosts, {});
+  EXPECT_EQ(state(checks.checks, "b"), CheckState::fail);
+  EXPECT_TRUE(checks.repeat);
+  record.reason = "out of memory";
+  checks = judge_world(run_of({record}), three_hosts, {});
+  for (const std::string& host : three_hosts) EXPECT_EQ(state(checks.checks, host), CheckState::inconclusive);
+  EXPECT_FALSE(checks.repeat);
+}
+
+TEST(AcceptWorld, AStragglerInMostCasesFailsAndOnceDoesNot) {
+  Record slow = world(three_hosts);
+  slow.flags = {"slow rank: rank 1 on b took 2.1 times as long as the others"};
+  const Record other = world(three_hosts, "collective/op=broadcast/bytes=8");
+  EXPECT_EQ(state(judge_world(run_of({slow, other}), three_hosts, {}).checks, "b"), CheckState::pass);
+  Record again = other;
+  again.flags = slow.flags;
+  const auto checks = judge_world(run_of({slow, again}), three_hosts, {}).checks;
+  EXPECT_EQ(state(checks, "b"), CheckState::fail);
+  EXPECT_EQ(state(checks, "a"), CheckState::pass);
+}
+
+TEST(AcceptWorld, AFloorOfTheWholeWorldIsOfAllUnlessOneHostHoldsItBack) {
+  Floor floor = floor_of(2e9);
+  floor.key = "collective/*", floor.metric = "busbw", floor.unit = "B/s";
+  const Floors user = floors_of(floor);
+  auto checks = judge_world(run_of({world(three_hosts)}), three_hosts, {.user = &user}).checks;
+  for (const std::string& host : three_hosts) EXPECT_EQ(state(checks, host), CheckState::fail);
+  Record one = world(three_hosts), two = world(three_hosts, "collective/op=broadcast/bytes=8");
+  one.flags = two.flags = {"slow rank: rank 1 on b took 2.1 times as long as the others"};
+  const WorldChecks with_straggler = judge_world(run_of({one, two}), three_hosts, {.user = &user});
+  EXPECT_EQ(state(with_straggler.checks, "b"), CheckState::fail);
+  EXPECT_EQ(state(with_straggler.checks, "a"), CheckState::pass);
+  EXPECT_TRUE(with_straggler.repeat);
+}
+
+TEST(AcceptWorld, NamesOfHostsAreWholeWords) {
+  const std::vector<std::string> hosts = {"n1", "n11", "n1-ib"};
+  EXPECT_THAT(hosts_named("host n11 is lost", hosts), ElementsAre("n11"));
+  EXPECT_THAT(hosts_named("rank 3 on n1: ended; n1-ib.", hosts), ElementsAre("n1", "n1-ib"));
+  EXPECT_THAT(hosts_named("n111", hosts), IsEmpty());
+}
+
+// ---- the audit
+
+Json audited(const std::string& host, std::size_t gpus = 2) {
+  Json one = {{"host", host},          {"state", "ok"},          {"error", nullptr}, {"problems", Json::array()},
+              {"gpus", Json::array()}, {"events", Json::array()}};
+  for (std::size_t i = 0; i < gpus; ++i)
+    one["gpus"].push_back({{"pci", "0000:1b:00." + std::to_string(i)}, {"uuid", "GPU-" + host}, {"slot", nullptr}});
+  return one;
+}
+
+std::vector<AcceptedHost> judged(const Json& audit) {
+  std::vector<AcceptedHost> hosts;
+  for (const std::string& name : three_hosts) hosts.push_back({.host = name});
+  judge_audit(audit, hosts);
+  return hosts;
+}
+
+TEST(AcceptAudit, FaultsUnreachableHostsAndMissingGpusFail) {
+  Json faulty = audited("a"), away = audited("b", 0);
+  faulty["problems"] = {{{"id", "xid-fatal"},
+                         {"severity", "fault"},
+                         {"device", "0000:1b:00.0"},
+                         {"seen", "XID 79"},
+                         {"meaning", "off the bus"}},
+                        {{"id", "thp"}, {"severity", "warning"}, {"seen", "always"}}};
+  faulty["events"] = {{{"kind", "xid"}, {"code", 79}, {"device", "0000:1b:00.0"}, {"time", "2026-01-01T00:00:00Z"}}};
+  away["state"] = "unreachable", away["error"] = "no route";
+  auto hosts = judged({{"hosts", {faulty, away, audited("c")}}, {"drift", Json::array()}});
+  EXPECT_EQ(hosts[0].checks["audit"].state, CheckState::fail);
+  EXPECT_THAT(hosts[0].problems, ElementsAre("xid-fatal"));
+  EXPECT_THAT(hosts[0].xids, ElementsAre("XID 79 of 0000:1b:00.0 at 2026-01-01T00:00:00Z"));
+  EXPECT_EQ(hosts[1].checks["audit"].state, CheckState::fail);
+  EXPECT_THAT(text(hosts[1].checks["audit"]), HasSubstr("unreachable: no route"));
+  EXPECT_EQ(hosts[2].checks["audit"].state, CheckState::pass);
+  hosts = judged({{"hosts", {audited("a"), audited("b"), audited("c", 1)}}});
+  EXPECT_EQ(hosts[2].checks["audit"].state, CheckState::fail);
+  EXPECT_THAT(text(hosts[2].checks["audit"]), HasSubstr("1 GPUs, 2 of 3 hosts have 2"));
+  hosts = judged({{"hosts", {audited("a"), audited("b")}}});
+  EXPECT_THAT(text(hosts[2].checks["audit"]), HasSubstr("no answer of this host"));
+}
+
+TEST(AcceptAudit, AnotherDriverFailsAndAnotherSettingIsMentioned) {
+  const Json driver = {
+      {"fact", "driver"}, {"majority", "570.86"}, {"count", 2}, {"hosts", {{{"host", "b"}, {"value", "550.1"}}}}};
+  const Json setting = {{"fact", "sysctl vm.swappiness"},
+                        {"majority", "10"},
+                        {"count", 2},
+                        {"hosts", {{{"host", "c"}, {"value", nullptr}}}}};
+  const Json tie = {
+      {"fact", "kernel"}, {"majority", "6.1"}, {"count", 1}, {"hosts", {{{"host", "a"}, {"value", "6.2"}}}}};
+  auto hosts = judged({{"hosts", {audited("a"), audited("b"), audited("c")}}, {"drift", {driver, setting, tie}}});
+  EXPECT_EQ(hosts[0].checks["audit"].state, CheckState::inconclusive);
+  EXPECT_EQ(hosts[1].checks["audit"].state, CheckState::fail);
+  EXPECT_THAT(text(hosts[1].checks["audit"]), HasSubstr("driver is 550.1; 2 of 3 hosts have 570.86"));
+  EXPECT_EQ(hosts[2].checks["audit"].state, CheckState::pass);
+  EXPECT_THAT(text(hosts[2].checks["audit"]), HasSubstr("differs: sysctl vm.swappiness is absent"));
+}
+
+// ---- the table
+
+Acceptance example() {
+  AcceptedHost good{.host = "a"}, bad{.host = "b, \"2\""};
+  good.checks["audit"].state = CheckState::pass;
+  HostCheck& slow = bad.checks["host"];
+  slow.note(CheckState::fail, "gemm is slow");
+  slow.of = "gemm throughput", slow.unit = "FLOP/s", slow.figure = 60, slow.floor = 95;
+  bad.gpus = {{"0000:1b:00.0", "GPU-1", "H100", "SLOT 2", "1234"}};
+  bad.commands = {{"dcgmi diag -r 3", "it finds more"}};
+  return {.level = "quick", .started = "2026-01-01T00:00:00Z", .seconds = 61, .hosts = {good, bad}};
+}
+
+TEST(AcceptTable, ItsExitCode) {
+  Acceptance all = example();
+  EXPECT_EQ(all.code(), ExitCode::failed);
+  all.hosts.pop_back();
+  EXPECT_EQ(all.code(), ExitCode::ok);
+  all.hosts.front().checks["pairs"].note(CheckState::inconclusive, "");
+  EXPECT_EQ(all.code(), ExitCode::no_data);
+  all.hosts.front().checks.clear();
+  EXPECT_EQ(all.code(), ExitCode::no_data);
+}
+
+TEST(AcceptTable, JsonHasEveryCheckOfEveryHost) {
+  const Json json = accept_json(example(), false);
+  EXPECT_EQ(json["verdict"], "fail");
+  ASSERT_EQ(json["hosts"].size(), 2u);
+  ASSERT_EQ(json["hosts"][0]["checks"].size(), std::size(accept_checks));
+  EXPECT_EQ(json["hosts"][0]["checks"][1], (Json{{"name", "host"},
+                                                 {"state", "not_run"},
+                                                 {"figure", nullptr},
+                                                 {"floor", nullptr},
+                                                 {"unit", nullptr},
+                                                 {"of", nullptr},
+                                                 {"evidence", Json::array()}}));
+  const Json& slow = json["hosts"][1]["checks"][1];
+  EXPECT_EQ(slow["figure"], 60);
+  EXPECT_EQ(slow["floor"], 95);
+  EXPECT_EQ(slow["bound"], "at_least");
+  EXPECT_FALSE(json["hosts"][0].contains("failed"));
+  EXPECT_EQ(json["hosts"][1]["failed"]["gpu_uuids"], Json({"GPU-1"}));
+  EXPECT_EQ(json["hosts"][1]["failed"]["slots"], Json({"SLOT 2"}));
+  EXPECT_FALSE(json["hosts"][1]["failed"].contains("serials"));
+  EXPECT_EQ(accept_json(example(), true)["hosts"][1]["failed"]["serials"], Json({"1234"}));
+}
+
+TEST(AcceptTable, TextPageAndCsv) {
+  const Document document = accept_document(example());
+  const std::string shown = render_terminal(document, {.width = unlimited_columns});
+  EXPECT_THAT(shown, HasSubstr("FAIL"));
+  EXPECT_THAT(shown, HasSubstr("GPU GPU-1, slot SLOT 2"));
+  EXPECT_THAT(shown, HasSubstr("run: dcgmi diag -r 3"));
+  EXPECT_THAT(shown, HasSubstr("hosts passed: 1 · failed: 1"));
+  EXPECT_THAT(render_html(document), HasSubstr("<html"));
+  const std::string csv = accept_csv(example());
+  EXPECT_THAT(csv, HasSubstr("host,check,state,of,figure,unit,bound,floor,evidence\n"));
+  EXPECT_THAT(csv, HasSubstr("\"b, \"\"2\"\"\",host,fail,gemm throughput,60,FLOP/s,at_least,95,gemm is slow\n"));
+}
+
+}  // namespace
+}  // namespace assay::report
