@@ -204,7 +204,7 @@ ExitCode env(const EnvOptions& options) {
   answer.machine = answer.audit ? answer.audit->machine : probe_machine(root);
   answer.environment = environment_json(answer.machine);
   answer.sheets = load_hardware(configs_dir() / "hardware");
-  answer.findings = find_spoilers(answer.machine, present_circumstances(root));
+  answer.findings = answer.audit ? answer.audit->findings : find_spoilers(answer.machine, present_circumstances(root));
   if (expecting) answer.shortfalls = shortfalls(expectation, answer.machine, answer.sheets);
 
   if (options.json) {

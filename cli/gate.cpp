@@ -56,7 +56,7 @@ int run(const GateOptions& options, ExitStyle style) {
   if (!request.gpus.empty()) (void)gate::gpu_words("gate: --gpus", request.gpus);
   if (!options.floors.empty()) request.floors = read_floors(options.floors);
   if (!options.inject.empty()) request.inject = fault_of(request.catalogue, options.inject);
-  if (request.inject && request.inject->inject->fault == "slow-rank" && !request.floors)
+  if (request.inject && *request.inject->inject == "slow-rank" && !request.floors)
     throw UsageError(fmt::format("gate: --inject {}: without --floors nothing is too slow", request.inject->id));
   const GateAnswer answer = run_gate(request);
   fmt::print("{}", options.json ? gate_json(request, answer) : gate_text(request, answer, style));

@@ -207,13 +207,13 @@ class Gate {
     outcome.test = test.name;
     std::vector<std::string> words{program_command().string(), "gate-test", "audit"};
     Variables variables = inherited_variables();
-    if (request_.inject && request_.inject->inject->fault == "files") {
+    if (request_.inject && *request_.inject->inject == "files") {
       const fs::path root = folder_ / "machine";
       fs::create_directory(root);
       gate::write_machine(configs_dir() / "gate-faults.json", request_.inject->id, root);
       variables["ASSAY_ROOT"] = root.string();
     } else if (request_.inject) {
-      words.push_back(request_.inject->inject->fault);
+      words.push_back(*request_.inject->inject);
     }
     const FinishedCommand done = run_child(test, words, variables, outcome);
     if (done.ended && done.code == 0) {
@@ -233,6 +233,7 @@ class Gate {
   }
 
   void read_audit(const Json& json) {
+    withheld_cpus_ = number_member(json, "/withheld_cpus").value_or(0);
     for (const Json& one : member(json, "/audit/problems"))
       evidence_.problems.push_back({text_member(one, "/id"), text_member(one, "/device"), text_member(one, "/seen"),
                                     text_member(one, "/meaning"), text_member(one, "/fix"),
@@ -241,8 +242,13 @@ class Gate {
       gpus_.push_back({text_member(one, "/pci"), text_member(one, "/uuid"), text_member(one, "/name")});
   }
 
+  // CPUs that a quota kept from a case: those it had to do without, and those it was stopped on.
+  double held_back(const Record& record) const {
+    return withheld_cpus_ + (record.outside_cpu ? record.outside_cpu->throttled.value_or(0) : 0);
+  }
+
   void allot() {
-    const bool fake = request_.inject && request_.inject->inject->fault == "files";
+    const bool fake = request_.inject && *request_.inject->inject == "files";
     allotment_ = gate::find_allotment(request_.gpus, fake ? Variables() : variables_of_launcher(), gpus_);
     scope_ = allotment_.scope();
     for (const std::string& name : evidence_.audited ? allotment_.missing : std::vector<std::string>())
@@ -275,7 +281,7 @@ class Gate {
       why = fmt::format("job {} runs on this host", fmt::join(jobs, ", "));
     else if (allotment_.part(gpus_.size()))
       why = fmt::format("{} of the {} GPUs may be another job's", gpus_.size() - allotment_.gpus.size(), gpus_.size());
-    else if (const double busy = busy_cpus(); busy >= max_busy_cpus)
+    else if (const double busy = lasting_busy_cpus(); busy >= max_busy_cpus)
       why = fmt::format("others use {:.1f} CPUs", busy);
     if (why.empty()) return;
     for (gate::TestOutcome& outcome : evidence_.tests)
@@ -283,6 +289,14 @@ class Gate {
   }
 
   static constexpr double max_busy_cpus = 0.5;
+
+  // A moment's load, as of a job that is just ending, is waited for.
+  double lasting_busy_cpus() {
+    const Clock::time_point until = Clock::now() + in_seconds(left() / 4);
+    double busy = busy_cpus();
+    while (busy >= max_busy_cpus && Clock::now() < until && !commands_.interrupted()) busy = busy_cpus();
+    return busy;
+  }
 
   // That others use now, looked at for a fifth of a second.
   double busy_cpus() {
@@ -352,7 +366,7 @@ class Gate {
 
   void check_disk(const gate::Test& test, gate::TestOutcome& outcome) {
     std::vector<std::string> words{program_command().string(), "gate-test", "disk", "--folder", folder_.string()};
-    if (request_.inject) words.push_back(request_.inject->inject->fault);
+    if (request_.inject) words.push_back(*request_.inject->inject);
     const FinishedCommand done = run_child(test, words, inherited_variables(), outcome);
     if (!done.ended) return;
     outcome.reason = one_line(done.errors.empty() ? done.problem : done.errors);
@@ -370,7 +384,7 @@ class Gate {
                                    test.device == "cuda" ? "cuda" : "cpu",
                                    "--out",
                                    out.string()};
-    if (request_.inject) words.insert(words.end(), {"--inject", request_.inject->inject->fault});
+    if (request_.inject) words.insert(words.end(), {"--inject", *request_.inject->inject});
     Variables variables = inherited_variables();
     if (!outcome.device.empty()) {
       const auto gpu =
@@ -428,7 +442,7 @@ class Gate {
                                        .shortfall = report::shortfall(*one.value, result.floor->bound, *one.limit),
                                        .below = one.outcome == report::Outcome::fail,
                                        .outside = outside(record),
-                                       .held_back = record.outside_cpu ? record.outside_cpu->throttled : std::nullopt,
+                                       .held_back = held_back(record),
                                        .slowed = record.samples.throttled && !record.samples.throttled->empty()});
       }
     }
@@ -440,6 +454,7 @@ class Gate {
   fs::path folder_;
   int runs_ = 0;
   std::vector<gate::GpuHere> gpus_;
+  double withheld_cpus_ = 0;
   gate::Allotment allotment_;
   gate::Scope scope_;
   gate::Evidence evidence_;

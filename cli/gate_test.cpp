@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -29,7 +30,10 @@ void show_audit() {
   Json gpus = Json::array();
   for (const GpuPart& gpu : seen.machine.gpus)
     gpus.push_back({{"pci", gpu.pci}, {"uuid", gpu.uuid}, {"name", gpu.name}});
-  fmt::print("{}", dump_document({{"audit", audit::to_json(seen)}, {"gpus", std::move(gpus)}}));
+  const CpuPart& cpu = seen.machine.cpu;
+  const double withheld = cpu.quota_cpus ? std::max(0.0, cpu.usable_cores - *cpu.quota_cpus) : 0;
+  fmt::print("{}",
+             dump_document({{"audit", audit::to_json(seen)}, {"gpus", std::move(gpus)}, {"withheld_cpus", withheld}}));
 }
 
 class File {

@@ -9,6 +9,7 @@
 #include "harness/core/text.h"
 #include "harness/record/files.h"
 #include "harness/record/run_lock.h"
+#include "harness/run/run.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,7 +17,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
-#include <ctime>
 #include <memory>
 #include <utility>
 
@@ -52,14 +52,9 @@ class Acceptor {
 
  private:
   void open() {
-    char now[32];
-    const std::time_t moment = std::time(nullptr);
-    std::tm parts{};
-    gmtime_r(&moment, &parts);
-    std::strftime(now, sizeof now, "%Y-%m-%dT%H-%M-%S", &parts);
     dir_ = !options_.resume.empty() ? fs::path(options_.resume)
            : !options_.out.empty()  ? fs::path(options_.out)
-                                    : fs::path("runs") / (std::string("accept-") + now);
+                                    : default_out("accept-");
     if (!options_.resume.empty()) return;
     std::error_code failed;
     if (fs::exists(dir_, failed) && !fs::is_empty(dir_, failed))
@@ -101,7 +96,7 @@ class Acceptor {
       write_state(dir_, request_.state);
     }
     audit_ = parse_untrusted(read_whole(file, max_audit_bytes));
-    if (const Json& answers = audit_member(audit_, "hosts"); answers.is_array()) {
+    if (const Json& answers = member(audit_, "/hosts"); answers.is_array()) {
       report::judge_audit(audit_, hosts_);
       return true;
     }
@@ -110,8 +105,6 @@ class Acceptor {
       host.checks["audit"].note(CheckState::inconclusive, "the audit gave no answer: " + text_member(audit_, "/error"));
     return true;
   }
-
-  static const Json& audit_member(const Json& json, const char* name) { return member(json, std::string("/") + name); }
 
   bool run_stages_in_order() {
     for (const std::string_view stage : run_stages) {
@@ -312,7 +305,7 @@ class Acceptor {
     input.with_serials = request_.state.with_serials;
     input.audit = nullptr;
     input.environment = nullptr;
-    if (const Json& answers = audit_member(audit_, "hosts"); answers.is_array())
+    if (const Json& answers = member(audit_, "/hosts"); answers.is_array())
       for (const Json& answer : answers)
         if (text_member(answer, "/host") == host.host) input.audit = answer;
     for (const auto& [stage, attempts] : request_.state.stages)

@@ -3,6 +3,7 @@
 #include "harness/json/json.h"
 #include "harness/record/files.h"
 #include "harness/store/store.h"
+#include "reports/data/csv.h"
 #include "reports/data/words.h"
 #include "reports/history/tracked.h"
 
@@ -65,14 +66,6 @@ class ExportFile {
   int fd_ = STDOUT_FILENO;
 };
 
-// A field of a comma-separated file (RFC 4180).
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 std::unordered_map<std::int64_t, const store::Run*> runs_by_number(const store::Contents& contents) {
   std::unordered_map<std::int64_t, const store::Run*> runs;
   for (const store::Run& run : contents.runs) runs[run.number] = &run;
@@ -91,10 +84,11 @@ void write_csv(const store::Contents& contents, ExportFile& out) {
       const auto bound = [&](double sign) {
         return std::isnan(within) ? "" : fmt::format("{}", value * (1 + sign * within));
       };
-      out.line(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", run.started, field(identity.machine),
-                           field(identity.key), field(identity.metric), field(identity.unit), word_of(identity.better),
-                           value, bound(-1), bound(+1), field(run.commit), field(identity.device), identity.ranks,
-                           field(run.branch)));
+      out.line(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", run.started, report::csv_field(identity.machine),
+                           report::csv_field(identity.key), report::csv_field(identity.metric),
+                           report::csv_field(identity.unit), word_of(identity.better), value, bound(-1), bound(+1),
+                           report::csv_field(run.commit), report::csv_field(identity.device), identity.ranks,
+                           report::csv_field(run.branch)));
     }
 }
 
@@ -175,7 +169,7 @@ void write_otava(const store::Contents& contents, ExportFile& out) {
       throw UsageError(fmt::format("history export: otava takes one machine: --machine \"{}\", for example",
                                    contents.series.front().identity.machine));
     const int same = ++names[series.name];
-    header += "," + field(same == 1 ? series.name : fmt::format("{} ({})", series.name, same));
+    header += "," + report::csv_field(same == 1 ? series.name : fmt::format("{} ({})", series.name, same));
     for (const store::Point& point : series.points) rows[point.run][i] = std::exp(point.log);
   }
   out.line(header);
@@ -187,7 +181,7 @@ void write_otava(const store::Contents& contents, ExportFile& out) {
       ++left_out;
       continue;
     }
-    std::string row = run.started + "," + field(run.commit);
+    std::string row = run.started + "," + report::csv_field(run.commit);
     for (const auto& [series, value] : found->second) row += fmt::format(",{}", value);
     out.line(row);
     ++written;

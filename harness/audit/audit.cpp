@@ -6,7 +6,6 @@
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
-#include "harness/machine/findings.h"
 
 #include <nlohmann/json.hpp>
 
@@ -14,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <tuple>
 
 namespace assay::audit {
@@ -69,16 +67,13 @@ std::vector<std::string> library_folders(const Root& root) {
 std::string slow_link(const Root& root, const std::string& pci) {
   const auto folder = "sys/bus/pci/devices/" + pci + "/";
   std::string slow;
-  const auto width = root.integer(folder + "current_link_width"), max_width = root.integer(folder + "max_link_width");
-  constexpr std::int64_t max_lanes = 32;  // larger figures mean that it is unknown
-  if (width && max_width && *width > 0 && *width < *max_width && *max_width <= max_lanes)
-    slow = fmt::format("x{} of x{}", *width, *max_width);
-  // "8.0 GT/s PCIe"
-  const auto now = root.text(folder + "current_link_speed").value_or(""),
-             most = root.text(folder + "max_link_speed").value_or("");
-  const double speed = std::atof(now.c_str()), max_speed = std::atof(most.c_str());
-  if (speed > 0 && speed < max_speed)
-    slow += fmt::format("{}{:g} of {:g} GT/s", slow.empty() ? "" : ", ", speed, max_speed);
+  const auto width = lanes(root.integer(folder + "current_link_width")),
+             max_width = lanes(root.integer(folder + "max_link_width"));
+  if (width && max_width && *width < *max_width) slow = fmt::format("x{} of x{}", *width, *max_width);
+  const auto speed = gigatransfers(root.text(folder + "current_link_speed")),
+             max_speed = gigatransfers(root.text(folder + "max_link_speed"));
+  if (speed && max_speed && *speed < *max_speed)
+    slow += fmt::format("{}{:g} of {:g} GT/s", slow.empty() ? "" : ", ", *speed, *max_speed);
   return slow;
 }
 
@@ -99,8 +94,8 @@ namespace {
 // Those whose devices an area of the audit names one by one.
 constexpr std::array<std::string_view, 4> replaced = {"gpu-driver", "gpu-link-width", "gpu-slot", "gpu-memory-errors"};
 
-void add_findings(const Subject& subject, Report& report) {
-  for (const assay::Finding& finding : find_spoilers(subject.machine, present_circumstances(subject.root))) {
+void add_findings(const Subject& subject, const std::vector<Finding>& findings, Report& report) {
+  for (const Finding& finding : findings) {
     if (std::ranges::find(replaced, finding.id) != replaced.end()) continue;
     std::string device, seen = finding.seen;
     // "0000:1b:00.0: MIG is on"
@@ -139,7 +134,8 @@ Audit audit_machine(const Root& root, double now, double days) {
   if (log.latest_future)
     report.add("clock-wrong", "",
                "a line of the kernel's log is of " + utc_text(static_cast<std::time_t>(*log.latest_future)));
-  add_findings(subject, report);
+  audit.findings = find_spoilers(audit.machine, present_circumstances(root));
+  add_findings(subject, audit.findings, report);
 
   std::ranges::stable_sort(report.problems, {}, [](const Problem& problem) {
     return std::tuple(static_cast<int>(problem.severity), problem.id, problem.device);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "harness/json/fwd.h"
+#include "harness/machine/findings.h"
 #include "harness/machine/machine.h"
 
 #include <cstdint>
@@ -43,6 +44,7 @@ struct KernelEvent {
 
 struct Audit {
   Machine machine;
+  std::vector<Finding> findings;             // of the machine now; the problems include them
   std::vector<Problem> problems;             // faults first
   std::map<std::string, std::string> facts;  // "driver", "kernel", "bios", "nccl", "sysctl vm.overcommit_memory", ...
   std::vector<KernelEvent> events;           // of past days, oldest first; those of unknown time at the end

@@ -2,6 +2,7 @@
 #include "harness/audit/areas.h"
 #include "harness/core/units.h"
 #include "harness/core/utc.h"
+#include "harness/machine/processes.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -120,18 +121,12 @@ void audit_limits(const Subject& subject, Report& report) {
 }
 
 void audit_processes(const Subject& subject, Report& report) {
-  constexpr std::int64_t kernel_thread = 0x00200000;
   int zombies = 0;
   std::vector<std::string> blocked;
-  for (const std::string& pid : subject.root.list("proc")) {
-    if (pid.find_first_not_of("0123456789") != pid.npos) continue;
-    const auto stat = subject.root.text("proc/" + pid + "/stat").value_or("");
-    const auto open = stat.find('('), close = stat.rfind(')');
-    if (open == stat.npos || close == stat.npos || close < open) continue;
-    const auto rest = words(std::string_view(stat).substr(close + 1));
-    if (rest.size() < 7 || (to_integer(rest[6]).value_or(0) & kernel_thread) != 0) continue;
-    if (rest[0] == "Z") ++zombies;
-    if (rest[0] == "D") blocked.push_back(stat.substr(open + 1, close - open - 1) + " " + pid);
+  for (const auto& [pid, process] : read_processes(subject.root)) {
+    if (process.kernel) continue;
+    if (process.state == 'Z') ++zombies;
+    if (process.state == 'D') blocked.push_back(fmt::format("{} {}", process.name, pid));
   }
   constexpr int many_zombies = 50;
   constexpr std::size_t many_blocked = 8;  // reading a disk blocks, too, but rarely so many at once

@@ -37,7 +37,7 @@ Code read_code(const Cursor& at) {
   code.meaning = text_of(at, "meaning");
   code.test = text_of(at, "test", "audit");
   if (const auto member = at.find("at_most")) code.at_most = severity_from(member->choice(severities).value_or(""));
-  if (const auto member = at.find("inject")) code.inject = Injection{member->text().value_or("")};
+  if (const auto member = at.find("inject")) code.inject = member->text().value_or("");
   return code;
 }
 

@@ -13,11 +13,6 @@ enum class Severity { info, warning, fault };
 std::string_view name_of(Severity severity);
 Severity severity_from(std::string_view name);  // info for any other word
 
-// How --inject causes it.
-struct Injection {
-  std::string fault;  // of `assay run --inject`, or of the gate's own tests ("hang", "flip", "full"); empty: files
-};
-
 struct Code {
   std::string code;                    // ASSAY-GPU-001: never used for anything else
   std::string id;                      // of the audit's problem, or of the gate's own finding
@@ -25,7 +20,9 @@ struct Code {
   std::string meaning;                 // of the gate's own; of the audit's problems, the audit says it
   std::string test;                    // that finds it
   Severity at_most = Severity::fault;  // an audit may take more seriously what does not hinder a job
-  std::optional<Injection> inject;
+  // How --inject causes it: "files" of configs/gate-faults.json, a fault of `assay run --inject`, or one of the gate's
+  // own tests ("hang", "flip", "full"). Absent: it cannot be caused.
+  std::optional<std::string> inject;
 };
 
 struct Test {

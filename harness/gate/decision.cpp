@@ -125,7 +125,7 @@ std::optional<Slowness> judge(const Figure& figure) {
   const bool quota = std::all_of(all.begin(), all.end(), by_quota);
   if (quota) {
     slow.cause = "cpu-quota";
-    slow.text += fmt::format("; a quota held back {:.2f} CPUs", *best->held_back);
+    slow.text += fmt::format("; a quota withheld {:.2f} CPUs", *best->held_back);
   }
   if (below < all.size() || below < needed_repetitions) {
     slow.text += below < all.size() ? "; it does not repeat" : "; too few to be sure";

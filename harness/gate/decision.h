@@ -21,7 +21,7 @@ struct Repetition {
   double shortfall = 0;                  // how far the value is beyond the limit, as a fraction of the limit
   bool below = false;                    // all of the range is beyond the limit
   std::optional<double> outside = {};    // CPUs that others used, or that the hypervisor took; absent: unknown
-  std::optional<double> held_back = {};  // CPUs that a quota held back; absent: unknown
+  std::optional<double> held_back = {};  // CPUs that a quota withheld; absent: unknown
   bool slowed = false;                   // heat or the power supply lowered the GPU's clock
 };
 

@@ -93,6 +93,10 @@ struct GpuPart {
   std::vector<GpuClient> clients;                                        // processes that compute on it
 };
 
+// GT/s of a PCI Express link as the kernel writes it, "16.0 GT/s PCIe"; absent for "Unknown".
+std::optional<double> gigatransfers(const std::optional<std::string>& text);
+// 0, 63 and 255 mean an unknown width, as virtual bridges report it.
+std::optional<std::int64_t> lanes(std::optional<std::int64_t> width);
 // PCI Express generation of a transfer rate in GT/s; absent for other rates.
 std::optional<int> pcie_generation(std::optional<double> gigatransfers);
 

@@ -14,19 +14,6 @@ constexpr std::array rates = {2.5, 5.0, 8.0, 16.0, 32.0, 64.0};  // GT/s of PCI 
 
 std::string without_prefix(std::string text) { return text.starts_with("0x") ? text.substr(2) : text; }
 
-// "16.0 GT/s PCIe"; "Unknown" gives nothing.
-std::optional<double> gigatransfers(const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  char* end = nullptr;
-  const double value = std::strtod(text->c_str(), &end);
-  return end != text->c_str() && value > 0 ? std::optional(value) : std::nullopt;
-}
-
-// 0, 63 and 255 mean an unknown width, as virtual bridges report it.
-std::optional<std::int64_t> lanes(std::optional<std::int64_t> width) {
-  return width && *width >= 1 && *width <= 32 ? width : std::nullopt;
-}
-
 // GT/s of a PCI Express generation.
 std::optional<double> transfer_rate(std::optional<std::int64_t> generation) {
   const bool known = generation && *generation >= 1 && *generation <= std::ssize(rates);
@@ -58,6 +45,17 @@ void add_nvml(const NvmlDevice& device, GpuPart& gpu) {
 }
 
 }  // namespace
+
+std::optional<double> gigatransfers(const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  char* end = nullptr;
+  const double value = std::strtod(text->c_str(), &end);
+  return end != text->c_str() && value > 0 ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::int64_t> lanes(std::optional<std::int64_t> width) {
+  return width && *width >= 1 && *width <= 32 ? width : std::nullopt;
+}
 
 void add_link(const NvmlDevice& device, GpuPart& gpu) {
   if (!gpu.link_width) gpu.link_width = device.link_width();

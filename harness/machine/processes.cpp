@@ -30,10 +30,16 @@ std::optional<Process> read_process(const Root& root, Pid pid) {
   const auto rest = words(std::string_view(*stat).substr(close + 1));
   constexpr std::size_t parent = 1, flags = 6, user = 11, system = 12, children_user = 13, children_system = 14;
   constexpr std::int64_t kernel_thread = 0x00200000;
-  if (rest.size() <= children_system) return std::nullopt;
-  const auto number = [&](std::size_t column) { return to_integer(rest[column]).value_or(0); };
-  return Process{stat->substr(open + 1, close - open - 1), number(parent), number(user) + number(system),
-                 number(children_user) + number(children_system), (number(flags) & kernel_thread) != 0};
+  if (rest.empty()) return std::nullopt;
+  const auto number = [&](std::size_t column) {
+    return column < rest.size() ? to_integer(rest[column]).value_or(0) : 0;
+  };
+  return Process{stat->substr(open + 1, close - open - 1),
+                 number(parent),
+                 number(user) + number(system),
+                 number(children_user) + number(children_system),
+                 (number(flags) & kernel_thread) != 0,
+                 rest[0][0]};
 }
 
 std::map<Pid, Process> read_processes(const Root& root) {

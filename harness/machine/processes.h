@@ -19,6 +19,7 @@ struct Process {
   std::int64_t ticks = 0;     // CPU time of all its threads, in the kernel's clock ticks (sysconf(_SC_CLK_TCK))
   std::int64_t children = 0;  // that of the children it has waited for, and of theirs
   bool kernel = false;        // a kernel thread
+  char state = 0;             // as proc(5) has it: R running, S sleeping, D blocked, Z a zombie
 };
 
 // Absent if it has ended.

@@ -27,15 +27,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-fs::path default_out() {
-  std::string name = utc_now();
-  std::replace(name.begin(), name.end(), ':', '-');
-  name.pop_back();  // the Z
-  fs::path path = fs::path("runs") / name;
-  for (int i = 2; fs::exists(path); ++i) path = fs::path("runs") / fmt::format("{}-{}", name, i);
-  return path;
-}
-
 // The first difference between two plans, for a message.
 std::string difference(const Json& asked, const Json& kept) {
   const Json none = Json::array();
@@ -284,6 +275,15 @@ ExitCode conclude(const RunRequest& request, const Outcome& outcome, std::size_t
 }
 
 }  // namespace
+
+fs::path default_out(const std::string& prefix) {
+  std::string name = prefix + utc_now();
+  std::replace(name.begin(), name.end(), ':', '-');
+  name.pop_back();  // the Z
+  fs::path path = fs::path("runs") / name;
+  for (int i = 2; fs::exists(path); ++i) path = fs::path("runs") / fmt::format("{}-{}", name, i);
+  return path;
+}
 
 fs::path cache_folder() {
   if (const char* named = std::getenv("ASSAY_CACHE"); named && *named) return named;

@@ -41,6 +41,9 @@ struct RunRequest {
 // For generated data sets: $ASSAY_CACHE, else assay/ in the user's cache folder.
 std::filesystem::path cache_folder();
 
+// runs/PREFIX<start, in UTC>, with a number if that is taken.
+std::filesystem::path default_out(const std::string& prefix = {});
+
 // The device of an earlier run, for --resume. Throws UsageError when the directory holds no run.
 DeviceKind device_of_run(const std::filesystem::path& dir);
 

@@ -4,6 +4,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/members.h"
+#include "reports/data/csv.h"
 #include "reports/data/words.h"
 
 #include <fmt/format.h>
@@ -44,15 +45,6 @@ std::string figure_text(const HostCheck& check) {
   return text;
 }
 
-Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == text.npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 Table main_table(const Acceptance& acceptance) {
   Table table{"hosts", "", {{"host", "host"}}, {}};
   for (const std::string_view name : accept_checks) table.columns.push_back({std::string(name), std::string(name)});
@@ -81,7 +73,7 @@ Table figures_table(const Acceptance& acceptance) {
       table.rows.push_back({{one_line(host.host, 80)},
                             {std::string(name)},
                             {word_of(check.state), name_of(check.state), tone_of(check.state)},
-                            {figure_text(check), number(check.figure)},
+                            {figure_text(check), json_of(check.figure)},
                             {one_line(fmt::format("{}", fmt::join(check.evidence, "; ")), 400)}});
     }
   return table;
@@ -95,7 +87,7 @@ std::vector<std::string> lines_of(const AcceptedHost& host) {
     for (const std::string& line : check.evidence) lines.push_back(fmt::format("{}: {}", name, one_line(line, 400)));
     if (check.evidence.empty()) lines.push_back(fmt::format("{}: {}", name, figure_text(check)));
   }
-  for (const HostGpu& gpu : host.gpus)
+  for (const AuditedGpu& gpu : host.gpus)
     lines.push_back(fmt::format("GPU {}{}{}{}", gpu.uuid.empty() ? "of unknown UUID" : one_line(gpu.uuid, 80),
                                 gpu.slot.empty() ? "" : ", slot " + one_line(gpu.slot, 80),
                                 gpu.pci.empty() ? "" : ", " + one_line(gpu.pci, 80),
@@ -124,7 +116,7 @@ Json failed_json(const AcceptedHost& host, bool with_serials) {
   for (const auto& [name, check] : host.checks)
     for (const MissedFloor& one : check.missed) failed["floors"].push_back(json_of(one));
   if (with_serials) failed["serials"] = Json::array();
-  for (const HostGpu& gpu : host.gpus) {
+  for (const AuditedGpu& gpu : host.gpus) {
     const auto add = [&](const char* list, const std::string& text) {
       failed[list].push_back(text.empty() ? Json(nullptr) : Json(text));
     };
@@ -205,8 +197,8 @@ Json accept_json(const Acceptance& acceptance, bool with_serials) {
       const HostCheck& check = check_of(host, name);
       Json one = {{"name", name},
                   {"state", name_of(check.state)},
-                  {"figure", number(check.figure)},
-                  {"floor", number(check.floor)},
+                  {"figure", json_of(check.figure)},
+                  {"floor", json_of(check.floor)},
                   {"unit", check.unit.empty() ? Json(nullptr) : Json(check.unit)},
                   {"of", check.of.empty() ? Json(nullptr) : Json(check.of)},
                   {"evidence", check.evidence}};

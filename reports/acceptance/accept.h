@@ -5,6 +5,7 @@
 #include "harness/json/json.h"
 #include "reports/acceptance/acceptance.h"
 #include "reports/acceptance/evidence.h"
+#include "reports/hosts/audits.h"
 #include "reports/model/document.h"
 
 #include <map>
@@ -45,14 +46,10 @@ using HostChecks = std::map<std::string, HostCheck>;
 inline constexpr std::string_view accept_checks[] = {"audit",    "host",    "pairs",   "collectives",
                                                      "training", "storage", "burn-in", "fabric"};
 
-struct HostGpu {
-  std::string pci, uuid, name, slot, serial;  // empty: unknown, or not asked for
-};
-
 struct AcceptedHost {
   std::string host;
   std::map<std::string, HostCheck, std::less<>> checks = {};  // a check without an entry was not run
-  std::vector<HostGpu> gpus = {};
+  std::vector<AuditedGpu> gpus = {};
   std::vector<std::string> problems = {};    // ids of the audit's faults
   std::vector<std::string> xids = {};        // "XID 79 of 0000:1b:00.0 at 2026-11-20T03:12:44Z"
   std::vector<VendorCommand> commands = {};  // to run next; for a host that failed

@@ -81,4 +81,11 @@ class Parser {
 
 std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name) { return Parser(text, name).rows(); }
 
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == text.npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
 }  // namespace assay::report

@@ -1,4 +1,5 @@
 // Comma-separated values (RFC 4180).
+#include "reports/data/csv.h"
 #include "harness/core/text.h"
 #include "harness/json/json.h"
 #include "reports/data/machine.h"
@@ -20,10 +21,7 @@ constexpr const char* header =
 std::string cell(const std::string& text) {
   std::string clean = printable(text);
   if (!clean.empty() && std::string_view("=+-@").find(clean.front()) != std::string_view::npos) clean.insert(0, "'");
-  if (clean.find_first_of(",\"") == std::string::npos) return clean;
-  std::string quoted = "\"";
-  for (const char c : clean) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
+  return csv_field(clean);
 }
 
 std::string number(const std::optional<double>& value) {

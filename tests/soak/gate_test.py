@@ -57,14 +57,17 @@ def busy_cpus():
 
 
 class Gates(unittest.TestCase):
-    def setUp(self):
+    @classmethod
+    def setUpClass(cls):
         folder = tempfile.TemporaryDirectory(prefix="assay-test-")
-        self.addCleanup(folder.cleanup)
-        self.dir = pathlib.Path(folder.name)
-        self.env = {**os.environ, "ASSAY_CACHE": str(self.dir / "cache"), "ASSAY_HOST": f"soak-{os.getpid()}"}
+        cls.addClassCleanup(folder.cleanup)
+        cls.dir = pathlib.Path(folder.name)
+        cls.env = {**os.environ, "ASSAY_CACHE": str(cls.dir / "cache"), "ASSAY_HOST": f"soak-{os.getpid()}"}
+        cls.floors = cls.learned()
 
-    def assay(self, *words, before=None):
-        return subprocess.run([BINARY, *map(str, words)], cwd=self.dir, env=self.env, capture_output=True, text=True,
+    @classmethod
+    def assay(cls, *words, before=None):
+        return subprocess.run([BINARY, *map(str, words)], cwd=cls.dir, env=cls.env, capture_output=True, text=True,
                               timeout=300, preexec_fn=before)
 
     def gates(self, count, budget, *words, before=None):
@@ -75,42 +78,44 @@ class Gates(unittest.TestCase):
             answers.append(json.loads(done.stdout))
         return answers
 
-    def learned(self):
+    @classmethod
+    def learned(cls):
+        """Flags for floors learned from ten runs; none if this machine is too unsteady for floors."""
         for i in range(10):
-            done = self.assay("run", "gate", "--out", f"learn-{i}")
-            self.assertEqual(done.returncode, 0, done.stderr)
-        done = self.assay("floors", "learn", *[f"learn-{i}" for i in range(10)], "--out", "floors.json", "--same-machine",
-                          "--disturbed", "--outliers", "keep")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return "floors.json"
+            done = cls.assay("run", "gate", "--out", f"learn-{i}")
+            assert done.returncode == 0, done.stderr
+        done = cls.assay("floors", "learn", *[f"learn-{i}" for i in range(10)], "--out", "floors.json", "--same-machine",
+                         "--disturbed", "--outliers", "keep")
+        assert done.returncode in (0, 3), done.stdout + done.stderr
+        print(done.stdout)
+        return ["--floors", "floors.json"] if done.returncode == 0 else []
 
     def no_drain(self, answers):
         drained = [answer["findings"] for answer in answers if answer["verdict"] == "drain"]
         self.assertFalse(drained, drained[:3])
 
     def test_a_healthy_machine_is_never_drained(self):
-        floors = self.learned()
-        answers = self.gates(CLEAN, "3s", "--floors", floors)
+        answers = self.gates(CLEAN, "3s", *self.floors)
         self.no_drain(answers)
         judged = [answer for answer in answers if answer["verdict"] != "not_judged"]
         self.assertGreater(len(judged), 0.9 * CLEAN)
 
     def test_nor_beside_busy_cpus(self):
-        floors = self.learned()
         with busy_cpus():
-            self.no_drain(self.gates(BUSY, "3s", "--floors", floors))
+            self.no_drain(self.gates(BUSY, "3s", *self.floors))
 
     def test_a_cpu_quota_is_found(self):
         quota = CpuQuota(0.6)
         if not quota.path:
             self.skipTest("no cgroup for a quota can be made here")
         self.addCleanup(quota.remove)
-        floors = self.learned()
-        answers = self.gates(QUOTA, "20s", "--floors", floors, before=quota.enter)
+        if not self.floors:
+            self.skipTest("this machine is too unsteady for floors")
+        answers = self.gates(QUOTA, "20s", *self.floors, before=quota.enter)
         codes = [[finding["id"] for finding in answer["findings"] if finding["severity"] == "fault"] for answer in answers]
         found = sum("cpu-quota" in ids for ids in codes)
         self.assertGreaterEqual(found, QUOTA * 19 // 20, [answer["tests"] for answer in answers][:2])
-        self.no_drain(self.gates(1, "20s", "--floors", floors))
+        self.no_drain(self.gates(1, "20s", *self.floors))
 
 
 if __name__ == "__main__":
