@@ -221,9 +221,18 @@ std::size_t count_units(const std::vector<Sample>& samples, bool same_machine) {
   return same_machine ? samples.size() : by_machine(samples, &Speed::value).size();
 }
 
+// Which of these logarithms of speed, each of a machine or a run, stand apart: at most a fifth, of four or more.
+std::vector<std::size_t> indices_apart(const std::vector<double>& speeds, double error) {
+  constexpr std::size_t min_compared = 4, max_apart = 5;  // one in so many
+  if (speeds.size() < min_compared) return {};
+  const double middle = median(speeds);
+  auto apart = extreme_deviates(speeds, std::max<std::size_t>(1, speeds.size() / max_apart), error);
+  std::erase_if(apart, [&](std::size_t i) { return std::abs(speeds[i] - middle) < std::log1p(outlier_share); });
+  return apart;
+}
+
 // Machines whose mean is apart from the others' in any case, with the case where it is furthest.
 std::vector<MachineApart> find_apart(const Cases& cases, double error) {
-  constexpr std::size_t min_compared = 4, max_apart = 5;  // one in so many
   std::map<std::string, MachineApart> worst;
   for (const auto& [id, samples] : cases) {
     std::vector<std::string> names;
@@ -232,11 +241,8 @@ std::vector<MachineApart> find_apart(const Cases& cases, double error) {
       names.push_back(machine);
       means.push_back(mean(values));
     }
-    if (means.size() < min_compared) continue;
-    const double middle = median(means);
-    for (const std::size_t i : extreme_deviates(means, std::max<std::size_t>(1, means.size() / max_apart), error)) {
-      const double off = means[i] - middle;
-      if (std::abs(off) < std::log1p(outlier_share)) continue;
+    for (const std::size_t i : indices_apart(means, error)) {
+      const double off = means[i] - median(means);
       MachineApart& known = worst[names[i]];
       if (known.machine.empty() || std::abs(off) > std::abs(std::log1p(known.difference)))
         known = {names[i], id.key, std::expm1(off)};
@@ -255,6 +261,40 @@ void leave_out(Cases& cases, const std::vector<MachineApart>& apart) {
   for (auto& [id, samples] : cases)
     std::erase_if(samples, [&](const Sample& sample) { return names.contains(sample.machine); });
   std::erase_if(cases, [](const auto& one) { return one.second.empty(); });
+}
+
+// Runs of one machine that stand apart from its others in a case: left out of it if asked, else said: "2 of 10 runs
+// stand apart, by up to 49 % (a/records.jsonl line 1, ...)".
+using RunsApart = std::map<CaseId, std::string>;
+
+RunsApart find_runs_apart(Cases& cases, Outliers outliers, double error, std::vector<std::string>& notes) {
+  RunsApart seen;
+  if (outliers == Outliers::keep) return seen;
+  for (auto& [id, samples] : cases) {
+    std::vector<double> speeds;
+    for (const Sample& sample : samples) speeds.push_back(sample.speed.value);
+    std::set<const Entry*> entries;
+    std::vector<std::string> places;
+    double furthest = 0;
+    for (const std::size_t i : indices_apart(speeds, error)) {
+      entries.insert(samples[i].entry);
+      places.push_back(samples[i].entry->place());
+      furthest = std::max(furthest, std::abs(std::expm1(speeds[i] - median(speeds))));
+    }
+    if (entries.empty()) continue;
+    const bool one = entries.size() == 1;
+    const auto text = fmt::format("{} of {} runs {} apart, by {}{} ({})", entries.size(), samples.size(),
+                                  one ? "stands" : "stand", one ? "" : "up to ", rough_percent(furthest),
+                                  one_line(first_of(places), 400));
+    if (outliers == Outliers::refuse) {
+      seen[id] = text;
+      continue;
+    }
+    std::erase_if(samples, [&](const Sample& sample) { return entries.contains(sample.entry); });
+    notes.push_back(fmt::format("{}: {}, left out: the false-fail rate is that of runs without such a disturbance",
+                                one_line(id.key, 400), text));
+  }
+  return seen;
 }
 
 // Four digits, to the side on which fewer runs miss the limit.
@@ -398,12 +438,20 @@ LearnedFloors learn(const RunSet& runs, const LearnOptions& options) {
     leave_out(cases, learned.apart);
     see_machines(cases, learned);
   }
+  RunsApart runs_apart;
+  if (options.same_machine)
+    runs_apart = find_runs_apart(cases, options.outliers, apart_error / static_cast<double>(cases.size()), learned.notes);
   learned.tried = static_cast<std::size_t>(std::count_if(cases.begin(), cases.end(), [&](const auto& one) {
     return count_units(one.second, options.same_machine) >= min_units;
   }));
   // Bonferroni: holds however the cases of a machine depend on each other, and whichever of them give no floor.
   learned.floor_rate = options.false_fail / static_cast<double>(std::max<std::size_t>(1, learned.tried));
-  for (const auto& [id, samples] : cases) learned.cases.push_back(learn_case(id, samples, learned));
+  for (const auto& [id, samples] : cases) {
+    LearnedFloor& found_floor = learned.cases.emplace_back(learn_case(id, samples, learned));
+    const auto apart = runs_apart.find(id);
+    if (!found_floor.limit && apart != runs_apart.end())
+      found_floor.reason += fmt::format("; {}: --outliers leave-out learns without", apart->second);
+  }
   note_misses(cases, learned);
   if (learned.floors() == 0) learned.nothing = "no case gave a floor";
   return learned;

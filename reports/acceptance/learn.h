@@ -17,7 +17,7 @@
 
 namespace assay::report {
 
-// What to do if machines stand apart from the others.
+// What to do if machines, or with same_machine runs in a case, stand apart from the others.
 enum class Outliers { refuse, leave_out, keep };
 constexpr auto words(Outliers) { return std::to_array<std::string_view>({"refuse", "leave-out", "keep"}); }
 

@@ -117,6 +117,14 @@ class Floors(AssayCase):
         self.assertIn("memory/op=copy throughput: too few machines: 2", done.stdout)
         self.assertEqual(len(json.loads((self.dir / "f.json").read_text())["floors"]), 2)
 
+    def test_a_run_of_one_machine_apart_is_named_and_left_out_if_asked(self):
+        dirs = self.fleet(1, 10, keys=KEYS[:1]) + self.fleet(1, 1, folder="bad", slow={0: 0.6}, keys=KEYS[:1])
+        done, learned = self.learn(*dirs, "--same-machine", code=3)
+        self.assertRegex(learned["without"][0]["reason"], r"1 of 11 runs stands apart, by 5. % .*--outliers leave-out")
+        done, learned = self.learn(*dirs, "--same-machine", "--outliers", "leave-out")
+        self.assertEqual(learned["floors"][0]["runs"], 10)
+        self.assertIn("1 of 11 runs stands apart", done.stdout)
+
     def test_one_machine_needs_to_be_asked_for(self):
         dirs = self.fleet(1, 10)
         done, _ = self.learn(*dirs, code=3)

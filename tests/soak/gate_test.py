@@ -80,15 +80,26 @@ class Gates(unittest.TestCase):
 
     @classmethod
     def learned(cls):
-        """Flags for floors learned from ten runs; none if this machine is too unsteady for floors."""
-        for i in range(10):
-            done = cls.assay("run", "gate", "--out", f"learn-{i}")
-            assert done.returncode == 0, done.stderr
-        done = cls.assay("floors", "learn", *[f"learn-{i}" for i in range(10)], "--out", "floors.json", "--same-machine",
-                         "--disturbed", "--outliers", "keep")
-        assert done.returncode in (0, 3), done.stdout + done.stderr
-        print(done.stdout)
-        return ["--floors", "floors.json"] if done.returncode == 0 else []
+        """Flags for floors learned from ten runs; none if this machine is too unsteady for floors. The long form tries
+        again, so that there is one for arithmetic, which a CPU quota slows most."""
+        flags = []
+        for attempt in range(3 if CLEAN >= 100 else 1):
+            runs = [f"learn-{attempt}-{i}" for i in range(10)]
+            for run in runs:
+                done = cls.assay("run", "gate", "--out", run)
+                assert done.returncode == 0, done.stderr
+            done = cls.assay("floors", "learn", *runs, "--out", "floors.json", "--same-machine", "--outliers", "leave-out",
+                             "--false-fail", "5%")
+            assert done.returncode in (0, 3), done.stdout + done.stderr
+            print(done.stdout)
+            flags = ["--floors", "floors.json"] if done.returncode == 0 else flags
+            if done.returncode == 0 and cls.arithmetic():
+                break
+        return flags
+
+    @classmethod
+    def arithmetic(cls):
+        return "peak/" in (cls.dir / "floors.json").read_text()
 
     def no_drain(self, answers):
         drained = [answer["findings"] for answer in answers if answer["verdict"] == "drain"]
@@ -109,8 +120,8 @@ class Gates(unittest.TestCase):
         if not quota.path:
             self.skipTest("no cgroup for a quota can be made here")
         self.addCleanup(quota.remove)
-        if not self.floors:
-            self.skipTest("this machine is too unsteady for floors")
+        if not self.floors or not self.arithmetic():
+            self.skipTest("this machine is too unsteady for a floor of arithmetic")
         answers = self.gates(QUOTA, "20s", *self.floors, before=quota.enter)
         codes = [[finding["id"] for finding in answer["findings"] if finding["severity"] == "fault"] for answer in answers]
         found = sum("cpu-quota" in ids for ids in codes)

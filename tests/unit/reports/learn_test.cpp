@@ -251,6 +251,23 @@ std::vector<RunData> ten_runs() {
   return runs;
 }
 
+TEST(Learn, ARunOfOneMachineApartIsNamedAndLeftOutIfAsked) {
+  const auto with_bad_run = [] {
+    std::vector<RunData> runs = ten_runs();
+    runs.push_back(run_on("host-0", "2026-02-01T00:00:00Z", {gemm(5e11)}));
+    return runs;
+  };
+  const LearnedFloors named = learn_from(with_bad_run(), {.same_machine = true});
+  EXPECT_EQ(named.code(), ExitCode::no_data);
+  EXPECT_THAT(named.cases.front().reason, HasSubstr("1 of 11 runs stands apart, by 50 %"));
+  EXPECT_THAT(named.cases.front().reason, HasSubstr("--outliers leave-out"));
+  const LearnedFloors kept = learn_from(with_bad_run(), {.same_machine = true, .outliers = Outliers::keep});
+  EXPECT_THAT(kept.cases.front().reason, testing::Not(HasSubstr("apart")));
+  const LearnedFloors without = learn_from(with_bad_run(), {.same_machine = true, .outliers = Outliers::leave_out});
+  EXPECT_EQ(*without.cases.front().limit, *learn_from(ten_runs(), {.same_machine = true}).cases.front().limit);
+  EXPECT_THAT(without.notes, Contains(HasSubstr("left out: the false-fail rate is that of runs without")));
+}
+
 TEST(Learn, OneMachineGivesFloorsForItselfOnly) {
   const LearnedFloors refused = learn_from(ten_runs());
   EXPECT_EQ(refused.code(), ExitCode::no_data);
