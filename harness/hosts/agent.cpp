@@ -220,6 +220,9 @@ int Agent::run() {
     read();
     if (heartbeat.due()) send(message::Heartbeat{});
   }
+  // A message could not be sent: why the supervisor ended the connection may still be there to read.
+  pollfd rest{client_->fd(), POLLIN, 0};
+  if (!released_ && ::poll(&rest, 1, 0) > 0) receive();
   clear();
   return released_ ? 0 : static_cast<int>(ExitCode::broken);
 }

@@ -102,7 +102,7 @@ class Gate(GateCase):
         """Those of GPUs need one."""
         faults = [row for row in self.listed() if row["injectable"] and not row["test"].startswith("gpu-")
                   and (row["test"] != "audit" or row["id"].startswith("audit-"))]
-        floors = self.floors(2)   # the fault slows a test to half: missed even if others slowed the run for the floors
+        floors = self.floors(10)   # missed even if others slowed the run for the floors to a fifth
         for row in faults:
             with self.subTest(fault=row["id"]):
                 words = ("--floors", floors) if row["id"].startswith("slow-") else ()
