@@ -78,7 +78,9 @@ Command floors_command(CLI::App& root) {
   learn
       ->add_option("--false-fail", options->false_fail, "The most runs of healthy machines that miss any of the floors")
       ->capture_default_str();
-  learn->add_option("--outliers", options->outliers, "If machines stand apart, or runs of one machine: refuse, leave-out, or keep")
+  learn
+      ->add_option("--outliers", options->outliers,
+                   "If machines stand apart, or runs of one machine: refuse, leave-out, or keep")
       ->check(CLI::IsMember(all_words<report::Outliers>()))
       ->capture_default_str();
   learn->add_flag("--same-machine", options->same_machine, "The runs are of one machine, and the floors for it alone");

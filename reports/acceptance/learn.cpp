@@ -283,9 +283,9 @@ RunsApart find_runs_apart(Cases& cases, Outliers outliers, double error, std::ve
     }
     if (entries.empty()) continue;
     const bool one = entries.size() == 1;
-    const auto text = fmt::format("{} of {} runs {} apart, by {}{} ({})", entries.size(), samples.size(),
-                                  one ? "stands" : "stand", one ? "" : "up to ", rough_percent(furthest),
-                                  one_line(first_of(places), 400));
+    const auto text =
+        fmt::format("{} of {} runs {} apart, by {}{} ({})", entries.size(), samples.size(), one ? "stands" : "stand",
+                    one ? "" : "up to ", rough_percent(furthest), one_line(first_of(places), 400));
     if (outliers == Outliers::refuse) {
       seen[id] = text;
       continue;
@@ -440,7 +440,8 @@ LearnedFloors learn(const RunSet& runs, const LearnOptions& options) {
   }
   RunsApart runs_apart;
   if (options.same_machine)
-    runs_apart = find_runs_apart(cases, options.outliers, apart_error / static_cast<double>(cases.size()), learned.notes);
+    runs_apart =
+        find_runs_apart(cases, options.outliers, apart_error / static_cast<double>(cases.size()), learned.notes);
   learned.tried = static_cast<std::size_t>(std::count_if(cases.begin(), cases.end(), [&](const auto& one) {
     return count_units(one.second, options.same_machine) >= min_units;
   }));
