@@ -314,15 +314,17 @@ class Acceptor {
         const bool took_part = std::find(one.hosts.begin(), one.hosts.end(), host.host) != one.hosts.end();
         if (took_part && fs::exists(dir_ / one.dir / "records.jsonl", none)) input.runs.push_back(dir_ / one.dir);
       }
+    std::vector<std::string> failed;
     for (const auto& [name, check] : host.checks) {
       if (check.state != CheckState::fail) continue;
       input.missed.insert(input.missed.end(), check.missed.begin(), check.missed.end());
-      input.failed_checks.insert(input.failed_checks.end(), check.broken.begin(), check.broken.end());
-      if (name == "pairs" || name == "collectives") input.failed_checks.emplace_back("collective");
+      failed.insert(failed.end(), check.broken.begin(), check.broken.end());
+      if (name == "pairs" || name == "collectives") failed.emplace_back("collective");
     }
-    std::vector<std::string> failed = input.failed_checks;
     for (const report::MissedFloor& one : input.missed) failed.push_back(one.key);
-    host.commands = report::vendor_commands(host.problems, failed);
+    // One host's GPUs may all be missing.
+    const bool has_gpus = std::any_of(hosts_.begin(), hosts_.end(), [](const auto& one) { return !one.gpus.empty(); });
+    host.commands = input.commands = report::vendor_commands(host.problems, failed, has_gpus);
     try {
       std::error_code none;
       fs::create_directories(dir_ / "evidence", none);

@@ -36,13 +36,19 @@ const HostCheck& check_of(const AcceptedHost& host, std::string_view name) {
   return found == host.checks.end() ? none : found->second;
 }
 
-// "gemm/... throughput 3.1 TFLOP/s, floor 5.9 TFLOP/s"; empty if no figure decided.
+// "3.1 TFLOP/s; asked: at least 5.9 TFLOP/s"; empty if no figure decided.
 std::string figure_text(const HostCheck& check) {
   if (!check.figure) return {};
-  std::string text = one_line(check.of, 200) + " " + format_quantity(*check.figure, check.unit);
+  std::string text = format_quantity(*check.figure, check.unit);
   if (check.floor)
-    text += fmt::format(" {} {}", check.at_most ? "<= allowed" : ">= asked", format_quantity(*check.floor, check.unit));
+    text += fmt::format("; asked: {} {}", check.at_most ? "at most" : "at least",
+                        format_quantity(*check.floor, check.unit));
   return text;
+}
+
+// Why a check passed or failed: the evidence, else whose figure it is.
+std::string reason_text(const HostCheck& check) {
+  return one_line(check.evidence.empty() ? check.of : fmt::format("{}", fmt::join(check.evidence, "; ")), 400);
 }
 
 Table main_table(const Acceptance& acceptance) {
@@ -60,12 +66,11 @@ Table main_table(const Acceptance& acceptance) {
 }
 
 // What decided each check, for the page.
-Table figures_table(const Acceptance& acceptance) {
-  Table table{
-      "figures",
-      "Figures",
-      {{"host", "host"}, {"check", "check"}, {"state", "state"}, {"figure", "figure"}, {"evidence", "evidence"}},
-      {}};
+Table checks_table(const Acceptance& acceptance) {
+  Table table{"accept-checks",
+              "",
+              {{"host", "host"}, {"check", "check"}, {"state", "state"}, {"figure", "figure"}, {"reason", "reason"}},
+              {}};
   for (const AcceptedHost& host : acceptance.hosts)
     for (const std::string_view name : accept_checks) {
       const HostCheck& check = check_of(host, name);
@@ -74,7 +79,7 @@ Table figures_table(const Acceptance& acceptance) {
                             {std::string(name)},
                             {word_of(check.state), name_of(check.state), tone_of(check.state)},
                             {figure_text(check), json_of(check.figure)},
-                            {one_line(fmt::format("{}", fmt::join(check.evidence, "; ")), 400)}});
+                            {reason_text(check)}});
     }
   return table;
 }
@@ -85,7 +90,8 @@ std::vector<std::string> lines_of(const AcceptedHost& host) {
     const HostCheck& check = check_of(host, name);
     if (check.state != CheckState::fail && check.state != CheckState::inconclusive) continue;
     for (const std::string& line : check.evidence) lines.push_back(fmt::format("{}: {}", name, one_line(line, 400)));
-    if (check.evidence.empty()) lines.push_back(fmt::format("{}: {}", name, figure_text(check)));
+    if (check.evidence.empty())
+      lines.push_back(fmt::format("{}: {} {}", name, one_line(check.of, 200), figure_text(check)));
   }
   for (const AuditedGpu& gpu : host.gpus)
     lines.push_back(fmt::format("GPU {}{}{}{}", gpu.uuid.empty() ? "of unknown UUID" : one_line(gpu.uuid, 80),
@@ -172,9 +178,9 @@ Document accept_document(const Acceptance& acceptance) {
                                  fmt::format("{}: {}", one_line(host.host, 80), word_of(state)),
                                  {List{"why", lines_of(host)}}});
   }
-  Section figures{"figures", "What decided each check", {figures_table(acceptance)}};
-  figures.in_terminal = false;
-  document.sections.push_back(std::move(figures));
+  Section checks{"accept-checks", "What decided each check", {checks_table(acceptance)}};
+  checks.in_terminal = false;
+  document.sections.push_back(std::move(checks));
   if (!acceptance.notes.empty()) document.sections.push_back({"notes", "Notes", {List{"notes", acceptance.notes}}});
   document.verdict = counts_text(acceptance);
   const ExitCode code = acceptance.code();

@@ -155,19 +155,13 @@ std::string events_text(const Json& events) {
 }
 
 std::string commands_text(const EvidenceInput& input) {
-  std::vector<std::string> ids, checks = input.failed_checks;
   std::string seen;
-  for (const Json& problem : member(input.audit, "/problems")) {
-    ids.push_back(text_member(problem, "/id"));
-    if (parts_of_problems().contains(ids.back()))
-      seen += fmt::format("# {} {}: {}\n", ids.back(), text_member(problem, "/device"),
-                          one_line(text_member(problem, "/seen")));
-  }
-  for (const MissedFloor& floor : input.missed) checks.push_back(floor.key);
-  const bool has_gpus = !member(input.audit, "/gpus").empty();
+  for (const Json& problem : member(input.audit, "/problems"))
+    if (const std::string id = text_member(problem, "/id"); parts_of_problems().contains(id))
+      seen +=
+          fmt::format("# {} {}: {}\n", id, text_member(problem, "/device"), one_line(text_member(problem, "/seen")));
   std::string text;
-  for (const VendorCommand& one : vendor_commands(ids, checks, has_gpus))
-    text += fmt::format("# {}\n{}\n\n", one.why, one.command);
+  for (const VendorCommand& one : input.commands) text += fmt::format("# {}\n{}\n\n", one.why, one.command);
   return text.empty() ? text : fmt::format("# To run on {}\n{}\n{}", input.host, seen, text);
 }
 

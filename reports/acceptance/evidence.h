@@ -36,21 +36,21 @@ struct VendorCommand {
 };
 
 // The commands for these problems of an audit (ids as in harness/audit/audit.h) and these failed checks: keys or
-// families of cases ("gemm/...", "collective"), or names of checks ("gpu_errors"). On a host with GPUs any failed check
-// may be theirs. Each command once, in the order in which to run them; empty if no vendor's program helps.
+// families of cases ("gemm/...", "collective"), or names of checks ("gpu_errors"). Where hosts have GPUs any failed
+// check may be theirs. Each command once, in the order in which to run them; empty if no vendor's program helps.
 std::vector<VendorCommand> vendor_commands(const std::vector<std::string>& problem_ids,
-                                           const std::vector<std::string>& failed_checks, bool has_gpus = true);
+                                           const std::vector<std::string>& failed_checks, bool has_gpus);
 
 struct EvidenceInput {
   std::string host;
   // One element of "hosts" of `assay env --audit --hostfile --json`: problems, facts, events, gpus. Null: it did not
   // answer, or was not asked.
   Json audit;
-  Json environment;                             // of `assay env --json` or run.json; null: unknown
-  std::vector<std::filesystem::path> runs;      // run directories, of whose records those of this host are taken
-  std::vector<MissedFloor> missed;              // of this host
-  std::vector<std::string> failed_checks = {};  // besides those of `missed`, for vendor_commands()
-  bool with_serials = false;                    // else members named "serial" are taken out of the audit
+  Json environment;                          // of `assay env --json` or run.json; null: unknown
+  std::vector<std::filesystem::path> runs;   // run directories, of whose records those of this host are taken
+  std::vector<MissedFloor> missed;           // of this host
+  std::vector<VendorCommand> commands = {};  // to run on it next
+  bool with_serials = false;                 // else members named "serial" are taken out of the audit
 };
 
 // "HOST/audit.json", "events.txt", "environment.json", "records/NAME.jsonl" (the host's lines, byte for byte),

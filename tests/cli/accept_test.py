@@ -88,6 +88,9 @@ class Accept(AssayCase):
         names = subprocess.run(["tar", "-tf", tar], capture_output=True, text=True, check=True).stdout
         self.assertIn(f"{host}/floors.json", names)
         self.assertIn("hosts passed: 0 · failed: 1", done.stdout)
+        # NVIDIA's programs are named only where there are GPUs.
+        audit, = json.loads((self.dir / "out/audit.json").read_text())["hosts"]
+        self.assertEqual("dcgmi" in done.stdout, bool(audit["gpus"]))
 
     def test_a_floor_that_holds_and_records_of_another_unit(self):
         self.plan(GEMM, {**GEMM, "dtype": "int8"}, name="levels/product.json",

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t one_image_in = 10;        // images are held out, one in 10, if there is no validation folder
+constexpr std::uint64_t one_image_in = 10;  // images are held out, one in 10, if there is no validation folder
 constexpr std::uint64_t held_out_seed = 0;  // of the shuffle that chooses them
 constexpr int central_numerator = 7, central_denominator = 8;
 
@@ -171,7 +171,8 @@ class TrainingImages final : public TrainingSet {
     const std::uint64_t images = train_.set.size();
     const Shuffle shuffle(held_out_seed, 0, images);
     for (std::uint64_t place = 0; place < images; ++place)
-      (place < images / one_image_in ? validation_ : train_).members.push_back(static_cast<std::int64_t>(shuffle.at(place)));
+      (place < images / one_image_in ? validation_ : train_)
+          .members.push_back(static_cast<std::int64_t>(shuffle.at(place)));
     for (Part* part : {&train_, &validation_}) std::sort(part->members.begin(), part->members.end());
   }
 

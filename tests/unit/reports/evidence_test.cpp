@@ -37,15 +37,16 @@ std::map<std::string, std::string> by_name(const std::vector<ArchiveMember>& mem
 }
 
 TEST(VendorCommands, FitTheProblem) {
-  EXPECT_THAT(texts(vendor_commands({"xid-fatal"}, {})),
+  EXPECT_THAT(texts(vendor_commands({"xid-fatal"}, {}, true)),
               testing::ElementsAre("nvidia-bug-report.sh", "dcgmi diag -r 3", StartsWith("fieldiag")));
-  EXPECT_THAT(texts(vendor_commands({"nic-cable"}, {})), testing::ElementsAre(StartsWith("mlxlink -d"), "ibdiagnet"));
-  EXPECT_THAT(texts(vendor_commands({"memory-uncorrected"}, {})), Contains("ras-mc-ctl --errors"));
-  EXPECT_THAT(texts(vendor_commands({"disk-errors"}, {})), Contains(StartsWith("smartctl")));
+  EXPECT_THAT(texts(vendor_commands({"nic-cable"}, {}, true)),
+              testing::ElementsAre(StartsWith("mlxlink -d"), "ibdiagnet"));
+  EXPECT_THAT(texts(vendor_commands({"memory-uncorrected"}, {}, true)), Contains("ras-mc-ctl --errors"));
+  EXPECT_THAT(texts(vendor_commands({"disk-errors"}, {}, true)), Contains(StartsWith("smartctl")));
 }
 
 TEST(VendorCommands, NoneForSettings) {
-  EXPECT_THAT(vendor_commands({"governor", "gpu-persistence", "swap"}, {}), IsEmpty());
+  EXPECT_THAT(vendor_commands({"governor", "gpu-persistence", "swap"}, {}, true), IsEmpty());
   EXPECT_THAT(vendor_commands({}, {"gemm/m=64"}, false), IsEmpty());
 }
 
@@ -77,6 +78,7 @@ class Evidence : public testing::Test {
                       .limit = 2e12,
                       .source = "fleet",
                       .reason = "below"}};
+    input_.commands = {{"dcgmi diag -r 3", "NVIDIA's tests"}};
   }
   test::TemporaryFolder folder_;
   EvidenceInput input_;

@@ -1,5 +1,5 @@
-// Copy, mul, add, triad and dot on arrays of doubles like BabelStream: blocks of 1024 threads, one element per thread or
-// a grid-stride loop; dot sums in shared memory and finally on the host.
+// Copy, mul, add, triad and dot on arrays of doubles like BabelStream: blocks of 1024 threads, one element per thread
+// or a grid-stride loop; dot sums in shared memory and finally on the host.
 //   babelstream copy|mul|add|triad|dot BYTES [PASSES]
 // BYTES is the size of one array. Ten passes (one for dot) are timed together by events, to hide launches; the first
 // quarter, while clocks ramp up, is dropped. Prints one JSON line: `value` is the median of the faster form, `best` its
