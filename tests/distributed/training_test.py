@@ -1,5 +1,6 @@
 """Data parallel training: up to rounding, N ranks have the losses of one rank that accumulates; equal worlds have equal
 losses, to the bit. On CPUs over MPI, and on emulated GPUs over NCCL if ASSAY_EMULATED names their module's folder."""
+import functools
 import json
 import os
 import pathlib
@@ -19,24 +20,32 @@ class World(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="assay-test-")
-        plan = {"schema": 1, "name": "p", "protocol": {"max_seconds": "100ms", "warmup_seconds": "1ms"},
-                "cases": cls.CASES}
-        path = pathlib.Path(cls.folder.name) / "p.json"
-        path.write_text(json.dumps(plan))
-        cls.first = cls.run_plan(path, "a")
-        cls.again = cls.run_plan(path, "b", "--ranks", "2")
+        cls.plan = cls.write_plan("p", *cls.CASES)
+        cls.first = cls.run_plan("a")
 
     @classmethod
     def tearDownClass(cls):
         cls.folder.cleanup()
 
     @classmethod
-    def run_plan(cls, path, name, *words):
+    def write_plan(cls, name, *cases, **protocol):
+        path = pathlib.Path(cls.folder.name) / f"{name}.json"
+        protocol = {"max_seconds": "100ms", "warmup_seconds": "1ms", **protocol}
+        path.write_text(json.dumps({"schema": 1, "name": name, "protocol": protocol, "cases": cases}))
+        return path
+
+    @classmethod
+    def run_plan(cls, name, *words):
         out = pathlib.Path(cls.folder.name) / name
-        done = subprocess.run([os.environ["ASSAY"], "run", str(path), "--out", str(out), *words, *cls.WORDS],
+        done = subprocess.run([os.environ["ASSAY"], "run", str(cls.plan), "--out", str(out), *words, *cls.WORDS],
                               capture_output=True, text=True, timeout=600, env={**os.environ, **cls.ENVIRONMENT})
         assert done.returncode == 0, done.stderr + done.stdout
         return [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
+
+    @classmethod
+    @functools.cache
+    def again(cls):
+        return cls.run_plan("b", "--ranks", "2")
 
     def losses(self, records, family, ranks, scaling="strong", zero=0):
         found = [r for r in records
@@ -73,7 +82,7 @@ class Training(World):
 
     def test_equal_worlds_give_equal_losses_to_the_bit(self):
         for family in ("transformer", "resnet", "llama"):
-            self.assertEqual(self.losses(self.first, family, 2), self.losses(self.again, family, 2))
+            self.assertEqual(self.losses(self.first, family, 2), self.losses(self.again(), family, 2))
 
     def test_the_record_says_what_communication_costs(self):
         for record in self.first:
@@ -89,10 +98,9 @@ class Training(World):
 
     def test_a_wrong_sum_on_one_rank_is_found(self):
         out = pathlib.Path(self.folder.name) / "wrong"
-        words = [f"transformer.{name}={value}" for name, value in
-                 {"model": "gpt2-tiny", "seq": 32, "micro_batch": 2, "threads": 1}.items()]
-        done = subprocess.run([os.environ["ASSAY"], "run", "transformer", *(w for word in words for w in ("--set", word)),
-                               "--ranks", "2", "--inject", "wrong-sum", "--filter", "gpt2", "--out", str(out)],
+        plan = self.write_plan("wrong", {"family": "transformer", "model": "gpt2-tiny", "seq": 32, "micro_batch": 2,
+                                         "threads": 1, "ranks": 2})
+        done = subprocess.run([os.environ["ASSAY"], "run", plan, "--inject", "wrong-sum", "--out", out],
                               capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("ranks_with_other_gradients", json.loads((out / "records.jsonl").read_text())["reason"])
@@ -102,6 +110,12 @@ class Training(World):
         self.assertEqual([r["labels"]["global_batch"] for r in weak], ["4"])
         strong = [r for r in self.first if r["family"] == "transformer"]
         self.assertEqual({r["labels"]["global_batch"] for r in strong}, {"8"})
+
+
+def divided(stages, **case):
+    """A case with whole state on one and two ranks, and with divided state on two."""
+    case = {**case, "micro_batch": 2, "accumulate": 2, "scaling": "strong"}
+    return {**case, "ranks": [1, 2]}, {**case, "zero": list(stages), "ranks": 2}
 
 
 class DividedState:
@@ -154,12 +168,10 @@ class DividedState:
 
 
 class ZeroTraining(DividedState, World):
-    CASES = [{"family": "llama", "model": "llama-deep-tiny", "seq": 32, "micro_batch": 2, "accumulate": 2,
-              "scaling": "strong", "threads": 1, "zero": [0, 1, 2, 3], "ranks": [1, 2]},
-             {"family": "transformer", "model": "gpt2-tiny", "seq": 32, "micro_batch": 2, "accumulate": 2,
-              "scaling": "strong", "threads": 1, "zero": [0, 3], "ranks": [1, 2]},
-             {"family": "resnet", "model": "resnet-tiny", "micro_batch": 2, "accumulate": 2, "scaling": "strong",
-              "threads": 1, "zero": [0, 3], "ranks": [1, 2]}]
+    CASES = [{"threads": 1, **case} for case in (
+        *divided((1, 2, 3), family="llama", model="llama-deep-tiny", seq=32),
+        *divided((3,), family="transformer", model="gpt2-tiny", seq=32),
+        *divided((3,), family="resnet", model="resnet-tiny"))]
 
     def run_one(self, name, *words, code=0, env=None):
         out = pathlib.Path(self.folder.name) / name
@@ -170,12 +182,9 @@ class ZeroTraining(DividedState, World):
 
     def test_memory_used_is_what_was_planned(self):
         """Plans of at least a gibibyte on each rank."""
-        plan = {"schema": 1, "name": "p", "protocol": {"max_seconds": "1ms", "min_samples": 1, "warmup_seconds": 0},
-                "cases": [{"family": "llama", "model": "llama-160m", "seq": 32, "micro_batch": 1, "threads": 1,
-                           "zero": [1, 2, 3], "ranks": 2}]}
-        path = pathlib.Path(self.folder.name) / "large.json"
-        path.write_text(json.dumps(plan))
-        for record in self.run_one("large", str(path)):
+        plan = self.write_plan("large", {"family": "llama", "model": "llama-160m", "seq": 32, "micro_batch": 1,
+                                         "threads": 1, "zero": [2, 3]}, max_seconds="1ms", min_samples=1)
+        for record in self.run_one("large", plan):
             checks = {check["name"]: check for check in record["checks"]}
             self.assertIn("planned_memory", checks, record["key"])
             self.assertTrue(checks["planned_memory"]["passed"], checks["planned_memory"])
@@ -186,10 +195,9 @@ class ZeroTraining(DividedState, World):
             self.assertLess(abs(json.loads(terms.stdout)["total_bytes"] - planned), 0.02 * planned, record["key"])
 
     def test_a_wrong_weight_on_one_rank_is_found(self):
-        words = [f"llama.{name}={value}" for name, value in
-                 {"model": "llama-tiny", "seq": 32, "micro_batch": 2, "threads": 1, "zero": 3}.items()]
-        (record,) = self.run_one("wrong", "llama", *(w for word in words for w in ("--set", word)), "--inject", "wrong-sum",
-                                 code=1)
+        plan = self.write_plan("wrong", {"family": "llama", "model": "llama-tiny", "seq": 32, "micro_batch": 2,
+                                         "threads": 1, "zero": 3})
+        (record,) = self.run_one("wrong", plan, "--inject", "wrong-sum", code=1)
         self.assertIn("ranks_with_other_weights", record["reason"])
 
     def test_a_quality_run_gathers_in_its_evaluations(self):
@@ -222,8 +230,7 @@ class ZeroTraining(DividedState, World):
 
 @unittest.skipUnless("ASSAY_EMULATED" in os.environ, "no emulated GPUs in this build")
 class GpuZeroTraining(DividedState, World):
-    CASES = [{"family": "llama", "model": "llama-deep-tiny", "seq": 16, "micro_batch": 2, "accumulate": 2,
-              "scaling": "strong", "zero": [0, 1, 2, 3], "ranks": [1, 2]}]
+    CASES = divided((1, 2, 3), family="llama", model="llama-deep-tiny", seq=8)
     WORDS = ("--device", "cuda")
     ENVIRONMENT = {"ASSAY_MODULE_PATH": os.environ.get("ASSAY_EMULATED", ""), "ASSAY_EMULATION": "devices=2"}
 
@@ -239,12 +246,12 @@ class GpuTraining(World):
     ENVIRONMENT = {"ASSAY_MODULE_PATH": os.environ.get("ASSAY_EMULATED", ""), "ASSAY_EMULATION": "devices=2"}
 
     def test_what_nccl_allocates_is_a_figure_of_its_own(self):
-        words = [f"llama.{name}={value}" for name, value in {"model": "llama-tiny", "seq": 16, "micro_batch": 2}.items()]
+        plan = self.write_plan("memory", {"family": "llama", "model": "llama-tiny", "seq": 16, "micro_batch": 2, "ranks": 2})
         used = []
         for script in ("devices=2", "devices=2,nccl_memory=48MiB"):
             out = pathlib.Path(self.folder.name) / f"memory-{len(used)}"
-            done = subprocess.run([os.environ["ASSAY"], "run", "llama", *(w for word in words for w in ("--set", word)),
-                                   "--ranks", "2", "--out", str(out), *self.WORDS], capture_output=True, text=True, timeout=600,
+            done = subprocess.run([os.environ["ASSAY"], "run", plan, "--out", out, *self.WORDS], capture_output=True,
+                                  text=True, timeout=600,
                                   env={**os.environ, **self.ENVIRONMENT, "ASSAY_EMULATION": script})
             self.assertEqual(done.returncode, 0, done.stderr)
             record = json.loads((out / "records.jsonl").read_text())
@@ -262,7 +269,7 @@ class GpuTraining(World):
         self.assertEqual(buffers, {1: None, 2: "registered"})
 
     def test_equal_worlds_give_equal_losses_to_the_bit(self):
-        self.assertEqual(self.losses(self.first, "llama", 2), self.losses(self.again, "llama", 2))
+        self.assertEqual(self.losses(self.first, "llama", 2), self.losses(self.again(), "llama", 2))
 
 
 if __name__ == "__main__":
