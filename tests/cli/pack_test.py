@@ -375,10 +375,10 @@ class Pack(AssayCase):
         self.write("media/x", "")
         shutil.copy(self.pack, self.dir / "media")
         done = subprocess.run(
-            ["unshare", "-m", "sh", "-ec", 'mount --make-rprivate / && mount --bind media media && '
+            ["unshare", "-m", "sh", "-ec", 'mount --bind media media && '
              'mount -o remount,bind,ro media && ! touch media/y 2>/dev/null && cd media && exec "$0" check p.tar',
              self.binary], cwd=self.dir, capture_output=True, text=True)
-        if "mount:" in done.stderr:
+        if done.stderr.startswith(("unshare:", "mount:")):
             self.skipTest("cannot mount here")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, self.assay("check", "p.tar").stdout)
