@@ -58,9 +58,12 @@ class Cuda(AssayCase):
         self.assertNotIn("fp8", bf16["conditions"])
         self.assertIn("quantize", fp8["choices"]["implementation"])
         self.assertEqual(self.by_name(fp8["checks"])["losses_after_resume_that_differ"]["value"], 0)
-        narrow, wide = (self.metrics(record)["loss_step_10"] for record in (fp8, bf16))
-        self.assertAlmostEqual(narrow, wide, delta=0.05 * wide)
-        self.assertNotEqual(narrow, wide)
+        # As many steps as both took: on a slow machine the emulation runs out of time before the tenth.
+        losses = list(zip(*(record["telemetry"]["loss"]["values"] for record in (fp8, bf16))))
+        for narrow, wide in losses:
+            self.assertAlmostEqual(narrow, wide, delta=0.05 * wide)
+            self.assertNotEqual(narrow, wide)
+        self.assertTrue(losses)
 
     def test_attention_that_sums_in_any_order_trains(self):
         """From the second loss on, its losses are only approximately reproducible."""
