@@ -28,7 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t max_floors_bytes = std::uintmax_t{64} << 20;
 constexpr std::uintmax_t max_program_bytes = std::uintmax_t{4} << 30;
 
 struct CheckOptions {

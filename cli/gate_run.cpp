@@ -10,6 +10,7 @@
 #include "harness/hosts/process.h"
 #include "harness/json/json.h"
 #include "harness/machine/cpu_ticks.h"
+#include "harness/record/flags.h"
 #include "harness/run/run.h"
 #include "reports/acceptance/judge.h"
 #include "reports/acceptance/words.h"
@@ -416,7 +417,7 @@ class Gate {
           outcome.reason = fmt::format("{}: {}", record.key, why_wrong(record));
           break;
         case Status::error:
-          outcome.state = record.reason.starts_with("timeout") ? TestState::hung : TestState::broke;
+          outcome.state = flag::has(record.flags, flag::timed_out) ? TestState::hung : TestState::broke;
           outcome.reason = one_line(record.reason);
           break;
       }

@@ -26,7 +26,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr double audit_seconds = 15;  // about
-constexpr std::uintmax_t max_floors_bytes = std::uintmax_t{64} << 20;
 
 std::string floors_hash(const std::string& floors) {
   return floors.empty() ? "" : sha256_hex(read_whole(read_floors(floors).file, max_floors_bytes));

@@ -6,6 +6,7 @@
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/record/flags.h"
 #include "harness/record/record.h"
 
 #include <fmt/format.h>
@@ -231,8 +232,8 @@ class SweepEnds {
       end.reached = true;
       // One alone is refused like any other case.
       if (end.taken)
-        planned.unfit = fmt::format("{}: {:.0f} bytes are planned ({}), {} bytes are usable ({})", does_not_fit, needed,
-                                    format_bytes(needed), limits_.memory_bytes,
+        planned.unfit = fmt::format("{}: {:.0f} bytes are planned ({}), {} bytes are usable ({})", flag::does_not_fit,
+                                    needed, format_bytes(needed), limits_.memory_bytes,
                                     format_bytes(static_cast<double>(limits_.memory_bytes)));
       return true;
     }

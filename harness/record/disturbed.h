@@ -1,9 +1,8 @@
 // Whether anything but the run itself could have changed a record's figures, which are then lower bounds.
 #pragma once
 
+#include "harness/record/flags.h"
 #include "harness/record/record.h"
-
-#include <algorithm>
 
 namespace assay {
 
@@ -18,8 +17,7 @@ inline bool notable(const OutsideCpu& outside, double cpus) {
 // Whether a GPU was slowed down while it measured.
 inline bool throttled(const Record& record) {
   return (record.samples.throttled && !record.samples.throttled->empty()) ||
-         std::any_of(record.flags.begin(), record.flags.end(),
-                     [](const std::string& flag) { return flag.starts_with("GPU slowed down"); });
+         flag::has_prefix(record.flags, flag::gpu_slowed_down);
 }
 
 inline bool disturbed(const Record& record) {

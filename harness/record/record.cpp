@@ -1,5 +1,6 @@
 // What a record says of itself, without its form in JSON.
 #include "harness/record/record.h"
+#include "harness/record/flags.h"
 
 #include "harness/core/error.h"
 
@@ -79,8 +80,6 @@ Attributes Record::attributes() const {
   return all;
 }
 
-bool Record::injected() const {
-  return std::any_of(flags.begin(), flags.end(), [](const std::string& flag) { return flag.starts_with("injected:"); });
-}
+bool Record::injected() const { return flag::has_prefix(flags, flag::injected); }
 
 }  // namespace assay

@@ -20,9 +20,6 @@ namespace assay {
 
 class JsonValue;
 
-// A flag of a case that was skipped because its memory does not suffice: the end of a sweep.
-inline constexpr std::string_view does_not_fit = "does not fit";
-
 inline constexpr int record_schema = 2;  // of records and run.json as they are written
 
 // Throws Error, unless this build reads records and runs of this schema.
@@ -142,7 +139,7 @@ struct Record {
   Status status = Status::ok;
   std::string reason;  // why skipped, failed or broken
   bool comparable = true;
-  std::vector<std::string> flags;  // oversubscribed, disturbed, injected:crash, ...
+  std::vector<std::string> flags;  // remarks; those that programs read are in flags.h
   Samples samples;
   std::vector<Metric> metrics;
   std::vector<Check> checks;

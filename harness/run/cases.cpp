@@ -4,6 +4,7 @@
 #include "harness/core/host.h"
 #include "harness/hosts/placement.h"
 #include "harness/hosts/worker_group.h"
+#include "harness/record/flags.h"
 #include "harness/record/record.h"
 #include "harness/run/supervisor.h"
 
@@ -76,8 +77,8 @@ std::vector<Job> Todo::jobs(int ranks, RunSink& sink) {
   const std::optional<std::string> no_place = without_place(request_, prepared_.hosts, ranks);
   if (ranks > 1 && !no_place) {
     const Placement placement = place(request_, prepared_.hosts, ranks);
-    if (placement.oversubscribed) flags.push_back("oversubscribed");
-    if (placement.one_machine) flags.push_back("hosts are one machine");
+    if (placement.oversubscribed) flags.emplace_back(flag::oversubscribed);
+    if (placement.one_machine) flags.emplace_back(flag::one_machine);
   }
   for (const PlannedCase& planned : prepared_.plan.cases) {
     if (planned.ranks != ranks) continue;
@@ -98,7 +99,7 @@ std::vector<Job> Todo::jobs(int ranks, RunSink& sink) {
     job.timeout_seconds = timeout_of(planned);
     job.estimated_seconds = planned.estimated_seconds;
     if (!planned.sweep.empty()) job.order.labels["sweep"] = planned.sweep;
-    if (request_.share_gpu && ranks > 1) job.order.flags.push_back("shared GPU");
+    if (request_.share_gpu && ranks > 1) job.order.flags.emplace_back(flag::shared_gpu);
     auto lacking = no_place ? no_place : lacking_on(*planned.family, planned.params, request_.plan.device);
     if (!planned.unfit.empty()) lacking = planned.unfit;
     if (lacking) {
@@ -106,7 +107,7 @@ std::vector<Job> Todo::jobs(int ranks, RunSink& sink) {
       record.ranks = {{0, prepared_.hosts.allocation.hosts.front().name, "", std::nullopt}};
       record.status = Status::skipped;
       record.reason = *lacking;
-      if (!planned.unfit.empty()) record.flags.emplace_back(does_not_fit);
+      if (!planned.unfit.empty()) record.flags.emplace_back(flag::does_not_fit);
       sink.record(std::move(record));
       continue;
     }

@@ -5,6 +5,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/members.h"
+#include "harness/record/flags.h"
 
 #include <fmt/ranges.h>
 
@@ -72,7 +73,7 @@ void EachHost::start(int index) {
 }
 
 std::vector<std::string> EachHost::shared_machine_flags() const {
-  return order_.cpus.empty() ? std::vector<std::string>() : std::vector<std::string>{"hosts are one machine"};
+  return order_.cpus.empty() ? std::vector<std::string>() : std::vector{std::string(flag::one_machine)};
 }
 
 void EachHost::on_hello(int index, const message::Hello&) {

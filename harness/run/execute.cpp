@@ -10,6 +10,7 @@
 #include "harness/core/utc.h"
 #include "harness/device/cpu/team.h"
 #include "harness/hosts/placement.h"
+#include "harness/record/flags.h"
 #include "harness/run/case_errors.h"
 #include "harness/run/gpu_energy.h"
 #include "harness/sampling/links.h"
@@ -117,7 +118,7 @@ void find_links(const CaseOrder& order, Device& device, Communicator& comm, Cont
   const auto& faults = order.family->faults;
   if (std::find(faults.begin(), faults.end(), Fault::slow_link) == faults.end()) return;
   // Ranks that share a core wait for it longer than for any link.
-  if (std::find(order.flags.begin(), order.flags.end(), "oversubscribed") != order.flags.end()) return;
+  if (flag::has(order.flags, flag::oversubscribed)) return;
   const SlowLinks slow = find_slow_links(comm, device);
   for (std::size_t i = 0; i < slow.findings.size(); ++i) {
     const LinkFinding& finding = slow.findings[i];
@@ -216,14 +217,14 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
     record.samples.throttled = throttled_samples(record.telemetry, measured.at, to);
   // GPUs that run in turn or independently have no common efficiency, and a GPU shared by ranks would count twice.
   std::optional<double> watts;
-  const bool shared = std::find(order.flags.begin(), order.flags.end(), "shared GPU") != order.flags.end();
+  const bool shared = flag::has(order.flags, flag::shared_gpu);
   if (on_gpu && !shared && (comm.size() == 1 || !gpus)) watts = gpu_watts(record.telemetry, from, to, comm);
-  const auto flag = [&](const std::string& text) {
+  const auto remark = [&](const std::string& text) {
     context.outputs.flags.push_back(comm.size() > 1 ? fmt::format("{} (rank {})", text, comm.rank()) : text);
   };
   if (const std::string slow = health.slowness(record.telemetry, from, to); !slow.empty())
-    flag("GPU slowed down: " + slow);
-  if (const std::string links = health.corrected_link_errors(seconds_since(start)); !links.empty()) flag(links);
+    remark(fmt::format("{}: {}", flag::gpu_slowed_down, slow));
+  if (const std::string links = health.corrected_link_errors(seconds_since(start)); !links.empty()) remark(links);
 
   Checks checks;
   phase(record, "verify", [&] { with_gpu_errors([&] { work->verify(checks); }); });
@@ -264,14 +265,14 @@ void name_slowest_gpu(Record& whole) {
 // Names a rank that is slow by itself, not by waiting for others. Not if oversubscribed: ranks then share cores
 // unevenly.
 void name_straggler(Record& whole) {
-  if (std::find(whole.flags.begin(), whole.flags.end(), "oversubscribed") != whole.flags.end()) return;
+  if (flag::has(whole.flags, flag::oversubscribed)) return;
   std::vector<double> paces;
   for (const RankResult& rank : whole.ranks) paces.push_back(rank.pace.value_or(0));
   const auto straggler = find_straggler(paces);
   if (!straggler) return;
   const RankResult& rank = whole.ranks[static_cast<std::size_t>(straggler->rank)];
-  whole.flags.push_back(fmt::format("slow rank: rank {} on {}{}{} took {:.2g} times as long as the others", rank.rank,
-                                    rank.host, rank.pci.empty() ? "" : ", ", rank.pci, straggler->ratio));
+  whole.flags.push_back(fmt::format("{}{} on {}{}{} took {:.2g} times as long as the others", flag::slow_rank,
+                                    rank.rank, rank.host, rank.pci.empty() ? "" : ", ", rank.pci, straggler->ratio));
 }
 
 // Joins "P2P/CUMEM, SHM/direct" and "NET/IB, P2P/CUMEM", listing each transport once.
@@ -362,7 +363,7 @@ void flag_faults(Record& record, const std::set<Fault>& asked, const std::set<Fa
   all.insert(injected.begin(), injected.end());  // also those that only one host was to inject
   for (const Fault fault : all) {
     const bool given = injected.contains(fault);
-    record.flags.push_back(fmt::format("{}:{}", given ? "injected" : "not injected", name_of(fault)));
+    record.flags.push_back(fmt::format("{}{}{}", given ? "" : "not ", flag::injected, name_of(fault)));
     record.comparable = record.comparable && !given;
   }
 }
@@ -422,7 +423,7 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& world,
   record.flags.insert(record.flags.end(), context.outputs.flags.begin(), context.outputs.flags.end());
   errors.record(record);
   if (device.info().emulated) {
-    record.flags.push_back("emulated GPU: not a measurement");
+    record.flags.emplace_back(flag::emulated_gpu);
     record.comparable = false;
   }
   record.seconds = seconds_since(start);
@@ -456,8 +457,8 @@ Record merge_parts(std::vector<Record> parts) {
         join_check(*same, check, rank);
     }
     join_errors(whole.errors, part.errors);
-    for (const std::string& flag : part.flags)
-      if (std::find(whole.flags.begin(), whole.flags.end(), flag) == whole.flags.end()) whole.flags.push_back(flag);
+    for (const std::string& text : part.flags)
+      if (!flag::has(whole.flags, text)) whole.flags.push_back(text);
     if (const auto own = part.labels.find("connections_so_far"); own != part.labels.end())
       whole.labels["connections_so_far"] = join_transports(whole.labels["connections_so_far"], own->second);
     whole.comparable = whole.comparable && part.comparable;

@@ -10,6 +10,7 @@
 #include "harness/hosts/placement.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/findings.h"
+#include "harness/record/flags.h"
 #include "harness/record/run_dir.h"
 #include "harness/record/validation.h"
 #include "harness/run/cases.h"
@@ -294,7 +295,7 @@ fs::path cache_folder() {
 
 std::vector<std::string> flags_of(const Root& root) {
   if (root.real()) return {};
-  return {"ASSAY_ROOT: the machine described is a folder of files"};
+  return {std::string(flag::described_machine)};
 }
 
 DeviceKind device_of_run(const fs::path& dir) { return device_of(read_run(dir).run); }

@@ -4,6 +4,7 @@
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/core/text.h"
+#include "harness/record/flags.h"
 #include "harness/run/case_message.h"
 
 #include <algorithm>
@@ -90,8 +91,7 @@ bool Supervisor::start_workers(const Job& first) {
   LaunchRequest request;
   request.kind = ranks == 1 ? LauncherKind::local : options_.several_ranks;
   request.ranks = ranks;
-  const auto& flags = first.order.flags;
-  request.oversubscribed = std::find(flags.begin(), flags.end(), "oversubscribed") != flags.end();
+  request.oversubscribed = flag::has(first.order.flags, flag::oversubscribed);
   request.environment = {{"ASSAY_SUPERVISOR", server.address()},
                          {"ASSAY_TOKEN", server.token()},
                          {"ASSAY_DEVICE", std::string(name_of(options_.device))},
@@ -235,6 +235,10 @@ void Supervisor::fail(std::string reason, int rank) {
   if (!failure_) failure_ = Failure{.reason = std::move(reason), .rank = rank};
 }
 
+void Supervisor::fail_timed_out(const std::string& reason, int rank) {
+  if (!failure_) failure_ = Failure{.reason = "timeout: " + reason, .timed_out = true, .rank = rank};
+}
+
 // If a rank reported losing a peer, blame the peer that ended.
 void Supervisor::blame_ended(int rank) {
   if (!failure_ || (failure_->reported && rank >= 0 && rank != failure_->rank))
@@ -268,9 +272,9 @@ std::int64_t Supervisor::clock_ahead_ns(int rank) const {
 void Supervisor::on_silent(int rank, double seconds) {
   blame_lost_host();
   const RankState& state = state_of(rank);
-  std::string reason = fmt::format("timeout: rank {} on {} sent no heartbeat for {:.3g} s", rank, state.host, seconds);
+  std::string reason = fmt::format("rank {} on {} sent no heartbeat for {:.3g} s", rank, state.host, seconds);
   if (state.pid > 0 && process_state(state.pid) == 'T') reason += ": its process is stopped";
-  fail(std::move(reason), rank);
+  fail_timed_out(reason, rank);
 }
 
 void Supervisor::check_deadline(Clock::time_point deadline, double limit) {
@@ -290,7 +294,7 @@ void Supervisor::blame_missing(double limit) {
       missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
       if (first < 0) first = static_cast<int>(rank);
     }
-  fail(fmt::format("timeout: the workers did not start within {:.3g} s (missing: rank {})", limit, missing), first);
+  fail_timed_out(fmt::format("the workers did not start within {:.3g} s (missing: rank {})", limit, missing), first);
 }
 
 void Supervisor::blame_late(Clock::time_point now, double limit) {
@@ -309,7 +313,7 @@ void Supervisor::blame_late(Clock::time_point now, double limit) {
                         rank.pid > 0 ? process_state(rank.pid) : '?', rank.heartbeat.begun, rank.heartbeat.ended,
                         rank.heartbeat.call});
   const Lateness late = find_late(statuses);
-  fail(fmt::format("timeout: not done after {:.3g} s: {}", limit, late.words), late.rank);
+  fail_timed_out(fmt::format("not done after {:.3g} s: {}", limit, late.words), late.rank);
 }
 
 Supervisor::Wait Supervisor::wait_hellos() {
@@ -397,6 +401,7 @@ Record Supervisor::broken_record(const Job& job) {
   record.metrics.clear();
   record.samples = {};
   record.reason = reason_of(failure, ending, log);
+  if (failure.timed_out) record.flags.emplace_back(flag::timed_out);
   record.log = log;
   if (!log.empty()) progress_.note(last_lines(log, 20));
   return record;
@@ -472,6 +477,7 @@ std::size_t Supervisor::deliver_rest(const std::vector<Job>& jobs, std::size_t i
     same.world_nodes = broken.world_nodes;
     same.status = Status::error;
     same.reason = broken.reason;
+    if (flag::has(broken.flags, flag::timed_out)) same.flags.emplace_back(flag::timed_out);
     progress_.begin(same.key, same.world_ranks, job.estimated_seconds);
     deliver(job, std::move(same));
   }

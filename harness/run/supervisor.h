@@ -64,6 +64,7 @@ class Supervisor : private ChannelHandler {
     std::string reason = {};
     std::optional<Record> part = std::nullopt;  // of the rank that reported it
     bool exit_status_wanted = false;            // how the worker ended may explain it
+    bool timed_out = false;
     int rank = -1;
     std::optional<Clock::time_point> reported = std::nullopt;  // if that rank reported it
   };
@@ -99,6 +100,7 @@ class Supervisor : private ChannelHandler {
   // Asks every rank how far it has come; says who is late once they have had time to answer.
   void blame_late(Clock::time_point now, double limit);
   void fail(std::string reason, int rank = -1);
+  void fail_timed_out(const std::string& reason, int rank);
   // Blames a worker that ended, or a lost host, unless something better is known.
   void blame_ended(int rank);
   void blame_lost_host();

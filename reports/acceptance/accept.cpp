@@ -36,12 +36,12 @@ const HostCheck& check_of(const AcceptedHost& host, std::string_view name) {
   return found == host.checks.end() ? none : found->second;
 }
 
-// "3.1 TFLOP/s; asked: at least 5.9 TFLOP/s"; empty if no figure decided.
+// "3.1 TFLOP/s; required: at least 5.9 TFLOP/s"; empty if no figure decided.
 std::string figure_text(const HostCheck& check) {
   if (!check.figure) return {};
   std::string text = format_quantity(*check.figure, check.unit);
   if (check.floor)
-    text += fmt::format("; asked: {} {}", check.at_most ? "at most" : "at least",
+    text += fmt::format("; required: {} {}", check.at_most ? "at most" : "at least",
                         format_quantity(*check.floor, check.unit));
   return text;
 }

@@ -3,6 +3,7 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/record/flags.h"
 #include "harness/statistics/statistics.h"
 #include "reports/acceptance/judge.h"
 #include "reports/data/words.h"
@@ -24,19 +25,16 @@ constexpr std::size_t max_lines = 8;  // of evidence for one check
 constexpr std::size_t min_fleet = 3;  // hosts that have a median
 
 // What run, record or device says about itself that makes this a drill, by the flags of records.
-std::string drill_of(const std::string& flag) {
-  if (flag == "hosts are one machine")
-    return "hosts are one machine: they share its cores, so their figures disturb each other";
-  if (flag.starts_with("injected:")) return "faults were injected on purpose (" + flag + ")";
-  if (flag.starts_with("emulated GPU")) return flag;
-  if (flag.find("ASSAY_ROOT") != flag.npos) return flag;
-  return {};
+std::string drill_of(const std::string& text) {
+  if (text == flag::one_machine) return text + ": they share its cores, so their figures disturb each other";
+  if (text.starts_with(flag::injected)) return "faults were injected on purpose (" + text + ")";
+  return text == flag::emulated_gpu || text == flag::described_machine ? text : std::string();
 }
 
 // A drill is judged like an acceptance, and says that it is one.
 RunData as_acceptance(RunData run) {
   for (Record& record : run.records)
-    for (const std::string& flag : record.flags) record.comparable = record.comparable || !drill_of(flag).empty();
+    for (const std::string& text : record.flags) record.comparable = record.comparable || !drill_of(text).empty();
   return run;
 }
 
@@ -347,8 +345,8 @@ std::vector<std::string> why_drill(const std::vector<RunData>& runs) {
   std::set<std::string> notes;
   for (const RunData& run : runs)
     for (const Record& record : run.records)
-      for (const std::string& flag : record.flags)
-        if (const std::string note = drill_of(flag); !note.empty()) notes.insert("a drill, no acceptance: " + note);
+      for (const std::string& text : record.flags)
+        if (const std::string note = drill_of(text); !note.empty()) notes.insert("a drill, no acceptance: " + note);
   return {notes.begin(), notes.end()};
 }
 
@@ -397,14 +395,13 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     ++measured;
     for (auto& [host, check] : world.checks) check.note(CheckState::pass, "");
     if (record.matrix) judge_pairs(record, floors.pair_share, world.checks);
-    for (const std::string& flag : record.flags)
-      if (flag.starts_with("slow rank: "))
-        if (const auto rank = rank_after(flag, "slow rank: rank ")) {
-          const std::string host = host_of_rank(record, *rank);
-          ++slow[host];
-          if (world.checks.contains(host))
-            add_line(world.checks[host], CheckState::pass, fmt::format("{}: {}", record.key, flag));
-        }
+    for (const std::string& text : record.flags)
+      if (const auto rank = rank_after(text, flag::slow_rank)) {
+        const std::string host = host_of_rank(record, *rank);
+        ++slow[host];
+        if (world.checks.contains(host))
+          add_line(world.checks[host], CheckState::pass, fmt::format("{}: {}", record.key, text));
+      }
   }
   std::set<std::string> stragglers;
   for (const auto& [host, cases] : slow)

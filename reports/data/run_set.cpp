@@ -2,6 +2,7 @@
 
 #include "harness/core/configs.h"
 #include "harness/record/content_hash.h"
+#include "harness/record/flags.h"
 #include "harness/record/validation.h"
 #include "reports/data/host_runs.h"
 
@@ -41,17 +42,17 @@ std::uint64_t content_hash(const RunData& run) {
 }
 
 // Whether this flag makes a record not comparable, apart from faults.
-bool prevents_comparison(const std::string& flag) {
-  constexpr std::string_view words[] = {"oversubscribed", "shared GPU", "emulated GPU", "hosts are one machine"};
-  return std::any_of(std::begin(words), std::end(words), [&](std::string_view word) { return flag.starts_with(word); });
+bool prevents_comparison(const std::string& text) {
+  constexpr std::string_view all[] = {flag::oversubscribed, flag::shared_gpu, flag::one_machine, flag::emulated_gpu,
+                                      flag::described_machine};
+  return std::find(std::begin(all), std::end(all), text) != std::end(all);
 }
 
 void treat_as_measured(Record& record) {
-  constexpr std::string_view mark = "injected:";
   std::string faults;
-  for (const std::string& flag : record.flags)
-    if (flag.starts_with(mark)) faults += (faults.empty() ? "" : ", ") + flag.substr(mark.size());
-  std::erase_if(record.flags, [&](const std::string& flag) { return flag.starts_with(mark); });
+  for (const std::string& text : record.flags)
+    if (text.starts_with(flag::injected)) faults += (faults.empty() ? "" : ", ") + text.substr(flag::injected.size());
+  std::erase_if(record.flags, [](const std::string& text) { return text.starts_with(flag::injected); });
   record.labels["injected"] = faults;
   record.comparable = std::none_of(record.flags.begin(), record.flags.end(), prevents_comparison);
 }

@@ -1,5 +1,6 @@
 #include "reports/sweep/sweeps.h"
 
+#include "harness/record/flags.h"
 #include "reports/data/cells.h"
 #include "reports/data/groups.h"
 #include "reports/data/words.h"
@@ -165,7 +166,7 @@ std::vector<Sweep> find_sweeps(const RunSet& runs) {
         if (machines.size() > 1) sweep.title += ", " + group.title;
       }
       Sweep& sweep = sweeps[place->second];
-      const bool unfit = std::find(record.flags.begin(), record.flags.end(), does_not_fit) != record.flags.end();
+      const bool unfit = flag::has(record.flags, flag::does_not_fit);
       (unfit ? sweep.unfit : sweep.points).push_back({*value, &one.newest(), valid_throughput(record)});
     }
   }

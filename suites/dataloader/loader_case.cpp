@@ -1,6 +1,7 @@
 #include "suites/dataloader/loader_case.h"
 
 #include "harness/device/cpu/team.h"
+#include "harness/record/flags.h"
 
 #include <fmt/format.h>
 
@@ -40,7 +41,7 @@ void LoaderCase::start(Context& context, std::string output) {
   protocol.details["data_set"] = source_->data_set;
   if (cold_) protocol.details["cold_by"] = "O_DIRECT";
   if (!source_->remark.empty()) context.outputs.flags.push_back(source_->remark);
-  if (workers_ > static_cast<int>(cpu::rank_cpus().size())) context.outputs.flags.push_back("oversubscribed");
+  if (workers_ > static_cast<int>(cpu::rank_cpus().size())) context.outputs.flags.emplace_back(flag::oversubscribed);
   if (to_device()) {
     protocol.details["memory"] = "device, by two buffers from pinned memory";
     copies_ = context.device.make_stream();

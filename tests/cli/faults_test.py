@@ -63,6 +63,7 @@ class Faults(FaultCase):
     def test_a_hang_ends_within_its_limit_in_every_family(self):
         for record in self.inject("hang", *self.ALL, code=4, words=("--timeout", "4")):
             self.assertRegex(record["reason"], r"timeout: not done after 4 s: in measure for ")
+            self.assertIn("timed out", record["flags"])
 
     def test_of_two_ranks_the_one_that_broke_is_named(self):
         entries = [{**entry, "ranks": 2} for entry in (COLLECTIVE, GPT, GEMM)]

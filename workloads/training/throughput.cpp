@@ -4,6 +4,7 @@
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/units.h"
+#include "harness/record/flags.h"
 #include "harness/record/record.h"
 #include "workloads/training/case_files.h"
 #include "workloads/training/peak_memory.h"
@@ -44,8 +45,8 @@ class ThroughputCase final : public Case {
     const auto free = context.device.free_bytes();
     const std::uint64_t planned = trainer_->memory().total();
     if (free && planned > *free) {
-      context.outputs.flags.emplace_back(does_not_fit);
-      return fmt::format("{}: {} bytes are planned ({}), {} bytes are free ({})", does_not_fit, planned,
+      context.outputs.flags.emplace_back(flag::does_not_fit);
+      return fmt::format("{}: {} bytes are planned ({}), {} bytes are free ({})", flag::does_not_fit, planned,
                          trainer_->memory().text(), *free, format_bytes(static_cast<double>(*free)));
     }
     return std::nullopt;

@@ -1,6 +1,7 @@
 // Sweeps: the knee, the largest value that fits, and what the report says of them.
 #include "reports/sweep/sweeps.h"
 
+#include "harness/record/flags.h"
 #include "reports/render/render.h"
 #include "tests/support/runs.h"
 
@@ -32,7 +33,7 @@ Record unfit(int micro_batch) {
   Record record = point(micro_batch, {});
   record.metrics.clear();
   record.status = Status::skipped;
-  record.flags.emplace_back(does_not_fit);
+  record.flags.emplace_back(flag::does_not_fit);
   record.reason = "does not fit: 9 bytes are planned (9 B), 8 bytes are usable (8 B)";
   return record;
 }
