@@ -5,7 +5,7 @@
 #include "harness/core/text.h"
 #include "harness/plan/values.h"
 #include "workloads/nn/planning_backend.h"
-#include "workloads/training/peak_memory.h"
+#include "workloads/training/planned_memory.h"
 
 #include <fmt/format.h>
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -93,6 +94,12 @@ class Buffer {
   Release release_;
 };
 
+// A part of a device's memory, or of the host's.
+using MemoryRange = std::span<const std::byte>;
+inline MemoryRange memory_range(const void* start, std::size_t bytes) {
+  return {static_cast<const std::byte*>(start), bytes};
+}
+
 struct DeviceInfo {
   DeviceKind kind = DeviceKind::cpu;
   std::string name;                          // "Intel Emerald Rapids", "NVIDIA H200"
@@ -147,8 +154,9 @@ class Device {
   // The shortest valid sample: on a CPU 1,000 x the timer's cost and at least 100 us; on a GPU 5 ms, of which the first
   // call's launch of about 10 us is 0.2 %.
   virtual double shortest_sample() const = 0;
-  // Evicts the contents of the last-level cache.
-  virtual void flush_cache(Stream& stream) = 0;
+  // Makes later work on `stream` find these ranges in no cache. A CPU writes back and drops each of their lines, in all
+  // caches; a GPU, which cannot do so by line, empties its L2.
+  virtual void evict(Stream& stream, std::span<const MemoryRange> ranges) = 0;
   // Holds back work enqueued on `stream` after close_gate() until open_gate(), so that launch overhead is not timed. At
   // most a few hundred launches may be enqueued in between, none of which synchronises: the gate would open by itself
   // after 5 s. No effect on a CPU.

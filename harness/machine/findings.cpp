@@ -116,6 +116,7 @@ class Rules {
                                              : fmt::format("a virtual machine ({})", system_.hypervisor),
              "neighbours share caches, memory bandwidth and power",
              "compare several runs, or use a bare-metal instance");
+    shared_cache();
     // The window shows steal now; the mean since boot shows intermittent steal.
     const double steal = std::max(now_.activity.steal.value_or(0), system_.steal_since_boot.value_or(0));
     if (steal > 0.01)
@@ -123,6 +124,20 @@ class Rules {
            fmt::format("{:.1f} % of CPU time was taken by the hypervisor ({})", steal * 100,
                        now_.activity.steal.value_or(0) > 0.01 ? "now" : "mean since boot"),
            "samples stretch when the CPU is taken away", "use an instance with dedicated CPUs");
+  }
+
+  // A hypervisor shows the processor's whole cache behind the few CPUs that it gives away. No processor has more for
+  // each CPU of its own: AMD's EPYC 9184X has 96 MiB for two cores.
+  void shared_cache() {
+    constexpr std::uint64_t most_per_cpu = 48 * mebibyte;
+    if (system_.hypervisor.empty() || cpu_.caches.empty()) return;
+    const CacheLevel& last = cpu_.caches.back();
+    if (last.bytes <= most_per_cpu * static_cast<std::uint64_t>(std::max(last.cpus_sharing, 1))) return;
+    inform("virtual-cache",
+           fmt::format("an L{} of {} behind {} CPU{}: the hypervisor shows the processor's, which other machines share",
+                       last.level, gib(last.bytes), last.cpus_sharing, last.cpus_sharing == 1 ? "" : "s"),
+           "how much of it this machine gets changes with its neighbours, and so do figures of data larger than L2",
+           "compare several runs, or use a bare-metal instance");
   }
 
   void load() {

@@ -20,6 +20,15 @@ constexpr int max_first_touch = 32;                  // single calls timed durin
 constexpr int single_calls = 9;                      // of collectives after the measurement, for the ranks' paces
 constexpr std::int64_t max_repetitions = 1'000'000;  // per sample: work that takes no time would grow forever
 constexpr std::int64_t max_gated_launches = 400;     // the queue of 1,024 launches must not fill behind a closed gate
+constexpr double least_slot_bytes = 64;              // a cache line
+constexpr double largest_gpu_cache = 128.0 * (1 << 20);  // B200: 126 MiB of L2
+
+// Enough for batches that the timer measures well, at a cost in memory and set-up that does not grow with the cache. A
+// GPU's L2 is small beside its memory: there only the number is limited.
+double max_slots(DeviceKind kind, double slot_bytes) {
+  constexpr double most = 4096, cpu_bytes = 64.0 * (1 << 20);
+  return kind == DeviceKind::cpu ? std::clamp(std::floor(cpu_bytes / slot_bytes), 1.0, most) : most;
+}
 
 Sampler::Clock steady_clock_from(std::chrono::steady_clock::time_point started) {
   return [started] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(); };
@@ -40,12 +49,19 @@ Sampler::Sampler(Device& device, Communicator& comm, const Protocol& protocol, C
       clock_(std::move(clock)),
       stream_(device.make_stream()) {}
 
-int Sampler::rotation_slots(const Device& device, const Protocol& protocol, std::uint64_t bytes, double times) {
-  if (protocol.cache == Protocol::Cache::hot) return 1;
-  constexpr std::uint64_t line = 64;
-  const double cache = times * static_cast<double>(device.info().last_level_cache_bytes);
-  // One more than fills the cache: other slots of that size pass before a slot is used again.
-  return static_cast<int>(std::ceil(cache / static_cast<double>(std::max(bytes, line)))) + 1;
+Rotation Sampler::rotation(const Device& device, const Protocol& protocol, std::uint64_t bytes) {
+  if (protocol.cache == Protocol::Cache::hot) return {};
+  const double slot = std::max(static_cast<double>(bytes), least_slot_bytes);
+  const double limit = max_slots(device.kind(), slot);
+  // One more than fills twice the cache: other slots of that size pass before a slot is used again.
+  const double enough = std::ceil(2.0 * static_cast<double>(device.info().last_level_cache_bytes) / slot) + 1;
+  return {static_cast<int>(std::min(enough, limit)), enough <= limit};
+}
+
+double Sampler::max_rotation_bytes(DeviceKind kind, double bytes) {
+  const double enough = std::ceil(2.0 * largest_gpu_cache / std::max(bytes, least_slot_bytes)) + 1;
+  const double limit = max_slots(kind, std::max(bytes, least_slot_bytes));
+  return bytes * (kind == DeviceKind::cpu ? limit : std::min(enough, limit));
 }
 
 bool Sampler::any(bool value) { return comm_->max_of(value ? 1.0 : 0.0) > 0.5; }
@@ -155,8 +171,8 @@ void Sampler::in_turn(const Form& form) {
   join_turns();
 }
 
-void Sampler::repeat(int slots, const std::function<void(Stream&, int)>& fn) {
-  in_turn([&] { repeat_here(slots, fn); });
+void Sampler::repeat(const Rotation& rotation, const Work& fn, const Buffers& buffers) {
+  in_turn([&] { repeat_here(rotation, fn, buffers); });
 }
 void Sampler::steps(const std::function<void(std::int64_t)>& fn) {
   in_turn([&] { steps_here(fn); });
@@ -171,12 +187,14 @@ void Sampler::procedure(const std::function<std::vector<double>()>& fn) {
 // One sample of `repeat`: what to call, how often, and on which slot.
 struct Sampler::Repetition {
   Sampler& sampler;
-  const std::function<void(Stream&, int)>& fn;
+  const Work& fn;
+  const Buffers& buffers;
   int slots;
   bool single;  // one call per sample
-  bool flush;
+  bool evict;   // the slots of each sample, before it
   std::unique_ptr<Event> start, stop;
   std::int64_t max_gated;  // calls behind the gate; 0: no gate
+  std::int64_t max_calls;  // per sample
   int slot = 0;
   bool gated = false;
   bool timed_out = false;  // the last sample's gate has opened by itself
@@ -185,8 +203,8 @@ struct Sampler::Repetition {
   double time(std::int64_t count, DisturbanceWatch* watch = nullptr) {
     Stream& stream = *sampler.stream_;
     const bool behind_gate = gated && count <= max_gated;
-    // Flush first: ranks finish it at different times.
-    if (flush) sampler.device_.flush_cache(stream);
+    // Evict first: ranks finish it at different times.
+    if (evict) evict_next(stream, count);
     // Its readings take microseconds that differ between ranks: before the barrier, or the first call would wait for
     // the last rank to read.
     if (watch) watch->before();
@@ -206,6 +224,16 @@ struct Sampler::Repetition {
     if (watch) watch->after();
     timed_out = behind_gate && sampler.device_.gate_timed_out();
     return stop->seconds_since(*start);
+  }
+
+  // The slots of the next `count` calls.
+  void evict_next(Stream& stream, std::int64_t count) const {
+    std::vector<MemoryRange> ranges;
+    for (int i = 0; i < std::min<std::int64_t>(count, slots); ++i) {
+      const std::vector<MemoryRange> of_slot = buffers((slot + i) % slots);
+      ranges.insert(ranges.end(), of_slot.begin(), of_slot.end());
+    }
+    sampler.device_.evict(stream, ranges);
   }
 };
 
@@ -230,7 +258,7 @@ std::int64_t Sampler::warm_up(Repetition& work) {
     const bool ungated = work.max_gated > 0 && !work.gated;
     const double seconds = work.time(repetitions);
     work.gated = work.max_gated > 0;
-    const std::int64_t limit = work.max_gated > 0 ? work.max_gated : max_repetitions;
+    const std::int64_t limit = std::min(work.max_gated > 0 ? work.max_gated : max_repetitions, work.max_calls);
     const double wanted = device_.shortest_sample();
     const bool too_short = !work.single && (seconds < wanted || ungated) && repetitions < limit;
     std::int64_t next = repetitions;
@@ -287,21 +315,27 @@ bool Sampler::sample(Repetition& work, std::int64_t repetitions, StopRule& rule)
   return true;
 }
 
-void Sampler::repeat_here(int slots, const std::function<void(Stream&, int)>& fn) {
-  ASSAY_CHECK(slots >= 1, "a case repeats on {} slots", slots);
+void Sampler::repeat_here(const Rotation& rotation, const Work& fn, const Buffers& buffers) {
+  ASSAY_CHECK(rotation.slots >= 1, "a case repeats on {} slots", rotation.slots);
   begin();
-  const bool cold = protocol_->cache == Protocol::Cache::cold;
-  const bool single = protocol_->batching == Protocol::Batching::isolated || (cold && slots == 1);
+  const bool isolated = protocol_->batching == Protocol::Batching::isolated;
+  const bool evict = protocol_->cache == Protocol::Cache::cold && (isolated || !rotation.exceeds_cache);
+  ASSAY_CHECK(!evict || buffers, "a cold case must name its buffers");
+  const int slots = protocol_->cache == Protocol::Cache::hot ? 1 : rotation.slots;
+  // The same on all ranks, whose caches may differ in size.
+  const double max_calls = -comm_->max_of(evict ? -slots : -static_cast<double>(max_repetitions));
   // An injected straggler synchronises after each call, which a gate would block.
   const std::int64_t launches = slow_ ? 0 : protocol_->gated_launches();
   Repetition work{*this,
                   fn,
-                  protocol_->cache == Protocol::Cache::hot ? 1 : slots,
-                  single,
-                  cold && single,
+                  buffers,
+                  slots,
+                  isolated,
+                  evict,
                   device_.make_event(),
                   device_.make_event(),
-                  launches > 0 ? max_gated_launches / launches : 0};
+                  launches > 0 ? max_gated_launches / launches : 0,
+                  static_cast<std::int64_t>(max_calls)};
   StopRule rule(*protocol_);
   std::int64_t repetitions = warm_up(work);
   while (!sample(work, repetitions, rule)) {

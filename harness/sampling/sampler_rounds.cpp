@@ -37,7 +37,7 @@ void Sampler::rounds(int count, const std::function<Round(int)>& make) {
     const Round round = make(i);
     if (!round.comm) continue;
     comm_ = round.comm;
-    repeat_here(1, round.fn);
+    repeat_here(Rotation{}, round.fn, {});
     comm_ = &world_;
     if (round.after) round.after(*stream_);
     const Summary& summary = measurement_.summary;

@@ -96,11 +96,10 @@ class CollectiveCase final : public Case {
         sampler.stream().synchronize();
       });
     sampler.calls_are_collective();
-    if (batching_ != Protocol::Batching::graph)
-      return sampler.repeat(1, [&](Stream& stream, int) { call(stream, ring); });
+    if (batching_ != Protocol::Batching::graph) return sampler.repeat([&](Stream& stream, int) { call(stream, ring); });
     // What the library chooses may differ in a graph, whose buffers it may register.
     record_algorithm([&] { graph_ = capture(sampler.stream(), calls_per_graph); });
-    sampler.repeat(1, [this](Stream& stream, int) { graph_->launch(stream); });
+    sampler.repeat([this](Stream& stream, int) { graph_->launch(stream); });
   }
 
   void verify(Checks& checks) override {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 namespace assay::gemm {
@@ -38,33 +39,31 @@ Offer candidates_for(ops::Backend& backend, const Shape& shape) {
   return offer;
 }
 
-void time_candidates(std::span<Candidate> candidates, Device& device, Stream& stream, bool cold, double budget_seconds,
-                     const std::function<void(Candidate&, int)>& run) {
+void time_candidates(std::span<Candidate> candidates, Device& device, Stream& stream, const Trial& trial,
+                     double budget_seconds) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   const auto start = device.make_event();
   const auto stop = device.make_event();
-  const auto sample = [&](Candidate& candidate, int repetitions) {
-    if (cold) device.flush_cache(stream);
+  const auto sample = [&](const Candidate& candidate, int repetitions) {
+    if (trial.evict) trial.evict(candidate, repetitions);
     start->record(stream);
-    for (int i = 0; i < repetitions; ++i) run(candidate, i);
+    for (int i = 0; i < repetitions; ++i) trial.run(candidate, i);
     stop->record(stream);
     stop->synchronize();
     return stop->seconds_since(*start) / repetitions;
   };
-  double total = 0;
-  for (Candidate& candidate : candidates) {
-    candidate.seconds = sample(candidate, 1);  // warm-up; used if there is no time for more
-    total += candidate.seconds;
-  }
-  const int rounds = static_cast<int>(std::clamp(budget_seconds / total, 0.0, double{max_rounds}));
-  if (rounds == 0) return;
+  // The first samples are warm-up; they count if there is no time for more.
+  for (Candidate& candidate : candidates) candidate.seconds = sample(candidate, 1);
   std::vector<std::vector<double>> times(candidates.size());
-  for (int round = 0; round < rounds; ++round)
+  for (int round = 0; round < max_rounds && spent() < budget_seconds; ++round)
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      Candidate& candidate = candidates[i];
-      const double repetitions = std::ceil(device.shortest_sample() / std::max(candidate.seconds, 1e-9));
-      times[i].push_back(sample(candidate, static_cast<int>(std::clamp(repetitions, 1.0, 1e6))));
+      const double repetitions = std::ceil(device.shortest_sample() / std::max(candidates[i].seconds, 1e-9));
+      const double limit = trial.max_repetitions;
+      times[i].push_back(sample(candidates[i], static_cast<int>(std::clamp(repetitions, 1.0, limit))));
     }
-  for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].seconds = median(times[i]);
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (!times[i].empty()) candidates[i].seconds = median(times[i]);
 }
 
 std::size_t choose(std::span<const Candidate> candidates) {

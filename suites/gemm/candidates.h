@@ -13,13 +13,29 @@
 
 namespace assay::gemm {
 
+// Bytes from one of several equal matrices to the next, so that each is aligned for vector loads.
+constexpr std::size_t stride_of(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// Arrays of `slots` equal matrices.
+struct Rotated {
+  Buffer buffer;
+  std::size_t bytes = 0;  // of one
+
+  Rotated() = default;
+  Rotated(Device& device, std::size_t size, int slots)
+      : buffer(device.allocate(stride_of(size) * static_cast<std::size_t>(slots))), bytes(size) {}
+  void* at(int slot) const { return buffer.as<char>() + stride_of(bytes) * static_cast<std::size_t>(slot); }
+  MemoryRange range(int slot) const { return memory_range(at(slot), bytes); }
+};
+
 struct Candidate {
   ops::WeightForm form;
   std::unique_ptr<ops::Matmul> op;
-  Buffer weights;           // packed, `slots` matrices; empty if b is used as stored
-  std::size_t stride = 0;   // bytes from one matrix to the next
+  Rotated weights;          // packed; empty if b is used as stored
   double pack_seconds = 0;  // per matrix
   double seconds = 0;       // median of the search samples
+
+  bool packs() const { return op->packed_bytes() > 0; }
 };
 
 struct Offer {
@@ -29,10 +45,18 @@ struct Offer {
 
 Offer candidates_for(ops::Backend& backend, const Shape& shape);
 
-// Times the candidates in turn, so that drift affects all alike: at least once each, then for up to `budget` seconds.
-// run(candidate, repetition) enqueues one product; `cold` flushes the cache before each sample. Sets `seconds`.
-void time_candidates(std::span<Candidate> candidates, Device& device, Stream& stream, bool cold, double budget_seconds,
-                     const std::function<void(Candidate&, int)>& run);
+// How a candidate is tried.
+struct Trial {
+  std::function<void(const Candidate&, int repetition)> run;  // enqueues one product
+  // Evicts what the next `repetitions` products use, before each sample; null: they are cold or hot without.
+  std::function<void(const Candidate&, int repetitions)> evict = {};
+  int max_repetitions = 1'000'000;  // per sample
+};
+
+// Times the candidates in turn, so that drift affects all alike: at least once each, then for up to `budget_seconds`,
+// with all that is not timed. Sets `seconds`.
+void time_candidates(std::span<Candidate> candidates, Device& device, Stream& stream, const Trial& trial,
+                     double budget_seconds);
 
 // The index of the fastest. Among those within 1 % of it, the first of packed, inner product, plain, so that noise does
 // not decide.

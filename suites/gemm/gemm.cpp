@@ -26,6 +26,7 @@ namespace {
 
 using gemm::Candidate;
 using gemm::Mismatch;
+using gemm::Rotated;
 using gemm::SampledRows;
 using gemm::Shape;
 
@@ -44,18 +45,6 @@ std::string peak_isa(std::string_view isa) {
     if (isa.find(part) != std::string_view::npos) return name;
   return std::string(isa);
 }
-
-// Arrays of `slots` equal matrices, each aligned for vector loads.
-struct Rotated {
-  Buffer buffer;
-  std::size_t stride = 0;
-
-  Rotated() = default;
-  Rotated(Device& device, std::size_t bytes, int slots)
-      : buffer(device.allocate(stride_of(bytes) * static_cast<std::size_t>(slots))), stride(stride_of(bytes)) {}
-  static std::size_t stride_of(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-  void* at(int slot) const { return buffer.as<char>() + stride * static_cast<std::size_t>(slot); }
-};
 
 class GemmCase final : public Case {
  public:
@@ -97,8 +86,10 @@ class GemmCase final : public Case {
       protocol.max_seconds = std::min(protocol.max_seconds, burst_seconds);
       protocol.set_gate(max_launches);
     }
-    const std::uint64_t bytes = shape_.a_bytes() + shape_.b_bytes() + shape_.out_bytes();
-    slots_ = Sampler::rotation_slots(context.device, protocol, bytes);
+    std::uint64_t bytes =
+        gemm::stride_of(shape_.a_bytes()) + gemm::stride_of(shape_.b_bytes()) + gemm::stride_of(shape_.out_bytes());
+    for (const Candidate& candidate : offer.candidates) bytes += gemm::stride_of(candidate.op->packed_bytes());
+    rotation_ = Sampler::rotation(context.device, protocol, bytes);
     allocate(context, offer);
     best_ = search(context, offer);
     describe(context, *backend, offer);
@@ -107,9 +98,11 @@ class GemmCase final : public Case {
 
   void measure(Sampler& sampler) override {
     team_->use();
-    ran_.assign(static_cast<std::size_t>(slots_), 0);
+    ran_.assign(static_cast<std::size_t>(rotation_.slots), 0);
     if (!sustained_) {
-      sampler.repeat(slots_, [this](Stream& stream, int slot) { multiply(stream, best_, slot); });
+      sampler.repeat(
+          rotation_, [this](Stream& stream, int slot) { multiply(stream, best_, slot); },
+          [this](int slot) { return buffers(best_, slot); });
       return;
     }
     if (device_->kind() == DeviceKind::cpu)
@@ -123,7 +116,7 @@ class GemmCase final : public Case {
     const auto rows = static_cast<std::int64_t>(answer.rows().size());
     const std::int64_t slots_to_compare = std::max<std::int64_t>(1, max_compared / (rows * shape_.n));
     std::vector<int> ran;
-    for (int slot = 0; slot < slots_; ++slot)
+    for (int slot = 0; slot < rotation_.slots; ++slot)
       if (ran_[static_cast<std::size_t>(slot)] != 0) ran.push_back(slot);
     checks.that("ran", !ran.empty());
     if (static_cast<std::int64_t>(ran.size()) > slots_to_compare)
@@ -132,7 +125,7 @@ class GemmCase final : public Case {
 
     Mismatch mismatch;
     for (const int slot : ran) {
-      const std::string where = slots_ > 1 ? fmt::format(" of output {}", slot) : "";
+      const std::string where = rotation_.slots > 1 ? fmt::format(" of output {}", slot) : "";
       for (std::size_t i = 0; i < answer.rows().size(); ++i) {
         device_->copy(host_row_.data(), out_row(slot, answer.rows()[i]), host_row_.bytes(), *stream_);
         stream_->synchronize();
@@ -167,7 +160,7 @@ class GemmCase final : public Case {
     int slot = 0;
     sampler.window([this, &sampler, slot]() mutable {
       multiply(sampler.stream(), best_, slot);
-      slot = slot + 1 == slots_ ? 0 : slot + 1;
+      slot = slot + 1 == rotation_.slots ? 0 : slot + 1;
       return std::int64_t{1};
     });
   }
@@ -182,7 +175,7 @@ class GemmCase final : public Case {
     sampler.window([&]() {
       for (std::int64_t i = 0; i < batch; ++i) {
         multiply(sampler.stream(), best_, slot);
-        slot = slot + 1 == slots_ ? 0 : slot + 1;
+        slot = slot + 1 == rotation_.slots ? 0 : slot + 1;
       }
       ends[turn % 2]->record(sampler.stream());
       if (turn > 0) ends[(turn + 1) % 2]->synchronize();
@@ -207,20 +200,18 @@ class GemmCase final : public Case {
     fill(host_a_, shape_.types.a, context, "gemm a", seven_bits);
     fill(host_b_, shape_.types.b, context, "gemm b", false);
 
-    a_ = Rotated(*device_, shape_.a_bytes(), slots_);
-    b_ = Rotated(*device_, shape_.b_bytes(), slots_);
-    out_ = Rotated(*device_, shape_.out_bytes(), slots_);
+    a_ = Rotated(*device_, shape_.a_bytes(), rotation_.slots);
+    b_ = Rotated(*device_, shape_.b_bytes(), rotation_.slots);
+    out_ = Rotated(*device_, shape_.out_bytes(), rotation_.slots);
     std::size_t workspace = 1;
     for (Candidate& candidate : offer.candidates) {
       workspace = std::max(workspace, candidate.op->workspace_bytes());
-      candidate.stride = Rotated::stride_of(candidate.op->packed_bytes());
-      if (candidate.stride > 0)
-        candidate.weights = device_->allocate(candidate.stride * static_cast<std::size_t>(slots_));
-      touch(candidate.weights);
+      if (candidate.packs()) candidate.weights = Rotated(*device_, candidate.op->packed_bytes(), rotation_.slots);
+      touch(candidate.weights.buffer);
     }
     workspace_ = device_->allocate(workspace);
     for (const Buffer* buffer : {&a_.buffer, &b_.buffer, &out_.buffer, &workspace_}) touch(*buffer);
-    for (int slot = 0; slot < slots_; ++slot) {
+    for (int slot = 0; slot < rotation_.slots; ++slot) {
       device_->copy(a_.at(slot), host_a_.data(), shape_.a_bytes(), *stream_);
       device_->copy(b_.at(slot), host_b_.data(), shape_.b_bytes(), *stream_);
     }
@@ -260,30 +251,46 @@ class GemmCase final : public Case {
   }
 
   void pack(Candidate& candidate) {
-    if (candidate.stride == 0) return;
-    for (int slot = 0; slot < slots_; ++slot) {
+    if (!candidate.packs()) return;
+    for (int turn = 0; turn < 2; ++turn) {  // the first one also compiles the reordering
       const auto start = std::chrono::steady_clock::now();
-      candidate.op->pack(*stream_, b_.at(slot),
-                         candidate.weights.as<char>() + candidate.stride * static_cast<std::size_t>(slot));
+      candidate.op->pack(*stream_, b_.at(0), candidate.weights.at(0));
       stream_->synchronize();
       const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-      // The first call also compiles the reordering.
-      if (slot < 2) candidate.pack_seconds = elapsed.count();
+      candidate.pack_seconds = elapsed.count();
     }
+    for (int slot = 1; slot < rotation_.slots; ++slot)
+      device_->copy(candidate.weights.at(slot), candidate.weights.at(0), candidate.weights.bytes, *stream_);
   }
 
   void multiply(Stream& stream, const Candidate& candidate, int slot) {
-    const auto index = static_cast<std::size_t>(slot);
-    const void* weights = candidate.stride > 0 ? candidate.weights.as<char>() + candidate.stride * index : b_.at(slot);
-    candidate.op->run(stream, {.a = a_.at(slot), .b = weights, .out = out_.at(slot), .workspace = workspace_.data()});
-    ran_[index] = 1;
+    candidate.op->run(
+        stream,
+        {.a = a_.at(slot), .b = weights(candidate).at(slot), .out = out_.at(slot), .workspace = workspace_.data()});
+    ran_[static_cast<std::size_t>(slot)] = 1;
+  }
+
+  const Rotated& weights(const Candidate& candidate) const { return candidate.packs() ? candidate.weights : b_; }
+  std::vector<MemoryRange> buffers(const Candidate& candidate, int slot) const {
+    return {a_.range(slot), weights(candidate).range(slot), out_.range(slot)};
   }
 
   Candidate search(Context& context, gemm::Offer& offer) {
-    ran_.assign(static_cast<std::size_t>(slots_), 0);
-    gemm::time_candidates(
-        offer.candidates, *device_, *stream_, context.outputs.protocol.cache == Protocol::Cache::cold, search_seconds,
-        [this](Candidate& candidate, int repetition) { multiply(*stream_, candidate, repetition % slots_); });
+    ran_.assign(static_cast<std::size_t>(rotation_.slots), 0);
+    const bool evicts = context.outputs.protocol.cache == Protocol::Cache::cold && !rotation_.exceeds_cache;
+    gemm::Trial trial{.run = [this](const Candidate& candidate, int repetition) {
+      multiply(*stream_, candidate, repetition % rotation_.slots);
+    }};
+    if (evicts) {
+      trial.max_repetitions = rotation_.slots;
+      trial.evict = [this](const Candidate& candidate, int repetitions) {
+        std::vector<MemoryRange> used;
+        for (int slot = 0; slot < repetitions; ++slot)
+          std::ranges::copy(buffers(candidate, slot), std::back_inserter(used));
+        device_->evict(*stream_, used);
+      };
+    }
+    gemm::time_candidates(offer.candidates, *device_, *stream_, trial, search_seconds);
     // All ranks use the fastest of rank 0.
     const auto best =
         static_cast<std::size_t>(context.comm.broadcast_value(static_cast<double>(gemm::choose(offer.candidates))));
@@ -312,7 +319,8 @@ class GemmCase final : public Case {
     labels["libraries"] = backend.libraries();
     labels["candidates"] = fmt::format("{}", fmt::join(found_, "; "));
     if (!offer.refused.empty()) labels["not_offered"] = fmt::format("{}", fmt::join(offer.refused, "; "));
-    if (best_.stride > 0) labels["weights"] = fmt::format("packed before timing in {:.3g} s", best_.pack_seconds);
+    if (context.outputs.protocol.cache == Protocol::Cache::cold) labels["cold_by"] = cold_by();
+    if (best_.packs()) labels["weights"] = fmt::format("packed before timing in {:.3g} s", best_.pack_seconds);
     // Other instruction sets compute other products (emulated bf16, AMX). The form and the library's own choice are
     // labels: if they were choices, a close race in the search would make two runs of one machine incomparable.
     context.outputs.protocol.details["isa"] = best_.op->isa();
@@ -323,6 +331,13 @@ class GemmCase final : public Case {
     if (!peak) return;
     peak_ = peak->rate;
     labels["peak"] = fmt::format("{} ({}), measured in this run", peak->key, peak->isa);
+  }
+
+  std::string cold_by() const {
+    const std::string sets = fmt::format("{} set{} of buffers", rotation_.slots, rotation_.slots == 1 ? "" : "s");
+    if (rotation_.exceeds_cache) return "rotation of " + sets;
+    return sustained_ ? "rotation of " + sets + ", which may stay in the cache"
+                      : "eviction of " + sets + " before each sample; what a sample writes may stay in the cache";
   }
 
   std::string accumulation() const {
@@ -350,7 +365,8 @@ class GemmCase final : public Case {
     const int byte = shape_.types.out == DType::i32 ? 0x7f : 0xff;  // NaN in every float type
     Buffer host = device_->allocate(shape_.out_bytes(), Memory::host);
     std::memset(host.data(), byte, host.bytes());
-    for (int slot = 0; slot < slots_; ++slot) device_->copy(out_.at(slot), host.data(), host.bytes(), *stream_);
+    for (int slot = 0; slot < rotation_.slots; ++slot)
+      device_->copy(out_.at(slot), host.data(), host.bytes(), *stream_);
     stream_->synchronize();
   }
 
@@ -380,7 +396,7 @@ class GemmCase final : public Case {
   std::optional<cpu::Team> team_;
   Device* device_ = nullptr;
   std::unique_ptr<Stream> stream_;
-  int slots_ = 1;
+  Rotation rotation_;
   Buffer host_a_, host_b_, host_row_, workspace_;
   Rotated a_, b_, out_;
   Candidate best_;
@@ -389,7 +405,15 @@ class GemmCase final : public Case {
   double peak_ = 0;        // FLOP/s of one rank; 0: unknown
 };
 
-Estimate estimate(const Params& params, const World&) {
+double aligned(double bytes) { return static_cast<double>(gemm::stride_of(static_cast<std::size_t>(bytes))); }
+
+// The most that b takes in a layout of a library: padded to blocks of 64 x 64, with a 32-bit sum per column.
+double packed_bytes(const Shape& shape) {
+  const auto blocks = [](std::int64_t size) { return static_cast<double>((size + 63) / 64 * 64); };
+  return aligned(blocks(shape.k) * blocks(shape.n) * static_cast<double>(size_of(shape.types.b)) + 4 * blocks(shape.n));
+}
+
+Estimate estimate(const Params& params, const World& world) {
   Estimate e;
   // Sizes do not depend on the device, and GPUs support more types than CPUs.
   if (!gemm::types_of(params.text("dtype"), DeviceKind::cuda)) return e;
@@ -398,10 +422,11 @@ Estimate estimate(const Params& params, const World&) {
   const double b = static_cast<double>(shape.b_bytes());
   const double out = static_cast<double>(shape.out_bytes());
   e.bytes = a + b + out;
-  // One set, the host's copy of the operands, and b again for each form that packs.
-  e.memory_bytes = 2 * a + 4 * b + 2 * out;
   e.flops = shape.flops();
   if (gemm::is_sustained(params)) e.seconds = sustained_seconds;
+  // The sets that rotate, the host's operands, and its copy of the output that is compared or poisoned.
+  const double set = aligned(a) + aligned(b) + aligned(out) + 2 * packed_bytes(shape);
+  e.memory_bytes = a + b + out + (params.text("cache") == "hot" ? set : Sampler::max_rotation_bytes(world.device, set));
   return e;
 }
 
@@ -433,7 +458,7 @@ Family gemm_family() {
       axis::choice("transpose", {"nn", "nt", "tn", "tt"}).runs({"nn"}).doc("per operand: t if it is stored transposed"),
       axis::choice("cache", {"cold", "hot"})
           .runs({"cold"})
-          .doc("cold: operands rotate and caches are flushed; hot: they stay"),
+          .doc("cold: operands are in no cache when a product begins; hot: they stay"),
       axis::choice<gemm::Duration>("duration").runs({"burst"}).doc("sustained: a window of 30 s, for clocks and heat"),
       axis::choice<gemm::Accumulation>("accumulation")
           .runs({"full"})

@@ -36,7 +36,7 @@ class ForkJoin final : public Case {
 
   void measure(Sampler& sampler) override {
     const std::function<void(int)> task = [this](int thread) { ++counters_[static_cast<std::size_t>(thread)].runs; };
-    sampler.repeat(1, [&](Stream&, int) {
+    sampler.repeat([&](Stream&, int) {
       team_->run(task);
       ++launches_;
     });
@@ -87,7 +87,7 @@ class HandoffCase final : public Case {
 
   void measure(Sampler& sampler) override {
     const std::function<void(int)> both = [this](int thread) { thread == 0 ? send_all() : answer_all(); };
-    sampler.repeat(1, [&](Stream&, int) { team_->run(both); });
+    sampler.repeat([&](Stream&, int) { team_->run(both); });
   }
 
   void verify(Checks& checks) override {

@@ -55,7 +55,7 @@ class CudaMemoryCase final : public Case {
   }
 
   void measure(Sampler& sampler) override {
-    sampler.repeat(1, [this](Stream& stream, int) { enqueue(stream); });
+    sampler.repeat([this](Stream& stream, int) { enqueue(stream); });
   }
 
   void verify(Checks& checks) override {

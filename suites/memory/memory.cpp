@@ -80,7 +80,7 @@ class MemoryCase final : public Case {
 
   void measure(Sampler& sampler) override {
     const std::function<void(int)> work = [this](int thread) { run_thread(thread); };
-    sampler.repeat(1, [&](Stream&, int) { team_->run(work); });
+    sampler.repeat([&](Stream&, int) { team_->run(work); });
   }
 
   void verify(Checks& checks) override {
@@ -288,6 +288,21 @@ Estimate estimate(const Params& params, const World&) {
   return result;
 }
 
+// Bytes of each array if the case names none: 4 x the last-level cache, as STREAM asks, so that the arrays go to memory
+// even if the cache's replacement policy is not LRU. A large cache in front of few cores would make filling them take
+// longer than measuring: there all arrays together have 512 MiB per core, but more than twice the cache.
+std::int64_t default_bytes(const OpInfo& info, double cache, int cores) {
+  constexpr double mebibyte = 1 << 20;
+  const double all = std::max(512 * mebibyte * cores, 2.125 * cache) / info.arrays();
+  return static_cast<std::int64_t>(std::min(4 * cache, std::floor(all / mebibyte) * mebibyte));
+}
+
+void complete(Params& params) {
+  if (params.integer("bytes") > 0) return;
+  const std::uint64_t cache = cpu::topology().last_level_cache_bytes(cpu::rank_cpus());
+  params.set("bytes", default_bytes(info_of(params), static_cast<double>(cache), cpu::rank_cores()));
+}
+
 }  // namespace
 }  // namespace memory
 
@@ -298,17 +313,12 @@ Family memory_family() {
   std::vector<std::string> names;
   for (const auto& info : memory::ops) names.emplace_back(info.name);
 
-  // Four times the cache goes to memory even if its replacement policy is not LRU.
-  constexpr std::uint64_t without_cache = std::uint64_t{32} << 20;
-  const std::uint64_t cache = cpu::topology().last_level_cache_bytes(cpu::rank_cpus());
-  const auto bytes = static_cast<std::int64_t>(4 * (cache ? cache : without_cache));
-
   family.params = {
       axis::choice("op", names).only(DeviceKind::cuda, {"dot"}).doc("the loop; latency is a pointer chase"),
-      axis::bytes("bytes", {bytes})
+      axis::bytes("bytes", {0})
           .runs_on_gpu({1 << 30})
-          .at_least(64)
-          .doc("bytes of one array; the default is 4 x the last-level cache, on a GPU 1 GiB"),
+          .at_least(0)
+          .doc("bytes of one array; 0: 4 x the last-level cache, or what 512 MiB per core allow; on a GPU 1 GiB"),
       axis::choice<memory::Store>("store")
           .runs({"auto"})
           .only(DeviceKind::cpu)
@@ -320,6 +330,7 @@ Family memory_family() {
           .doc("threads: of one core, of one NUMA node, of all cores"),
       axis::gpus(),
   };
+  family.complete = memory::complete;
   family.estimate = memory::estimate;
   family.make = make_case_of<memory::MemoryCase>;
   family.make_cuda = memory::make_cuda_case;

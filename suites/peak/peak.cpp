@@ -83,7 +83,7 @@ class PeakCase final : public Case {
 
   void measure(Sampler& sampler) override {
     for (Worker& worker : workers_) worker.wrong = 0;
-    sampler.repeat(1, [this](Stream&, int) { team_->run([this](int thread) { work(thread, passes); }); });
+    sampler.repeat([this](Stream&, int) { team_->run([this](int thread) { work(thread, passes); }); });
     read_clocks();
   }
 

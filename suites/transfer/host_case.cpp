@@ -73,7 +73,7 @@ class HostCase final : public Case {
   void measure(Sampler& sampler) override {
     const cpu::RunsOnNode near(context_->device.info().numa_node);
     context_->outputs.labels["host_cpus"] = format_cpu_list(cpu::cpus_of_this_thread());
-    sampler.repeat(1, [this](Stream& stream, int) { enqueue(stream); });
+    sampler.repeat([this](Stream& stream, int) { enqueue(stream); });
     if (bytes_ > small_bytes) return;
     const bool in_turn = each_ && context_->comm.size() > 1;
     for (int rank = 0; rank < (in_turn ? context_->comm.size() : 1); ++rank) {

@@ -23,6 +23,7 @@ Outcome run_case(const Family& family, const std::map<std::string, ParamValue>& 
     const auto change = changes.find(spec.name);
     params.set(spec.name, change == changes.end() ? spec.defaults.at(0) : change->second);
   }
+  if (family.complete) family.complete(params);
   const auto device = make_device(DeviceKind::cpu, 0);
   Context context{*device, comm};
   context.inputs = {.world = {.ranks = comm.size()}, .seed = 1, .faults = faults};

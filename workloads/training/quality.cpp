@@ -2,8 +2,8 @@
 
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
+#include "harness/device/memory_watch.h"
 #include "workloads/training/case_files.h"
-#include "workloads/training/peak_memory.h"
 #include "workloads/training/run_log.h"
 #include "workloads/training/scoring.h"
 #include "workloads/training/target.h"

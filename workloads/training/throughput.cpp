@@ -4,10 +4,11 @@
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/units.h"
+#include "harness/device/memory_watch.h"
 #include "harness/record/flags.h"
 #include "harness/record/record.h"
 #include "workloads/training/case_files.h"
-#include "workloads/training/peak_memory.h"
+#include "workloads/training/planned_memory.h"
 #include "workloads/training/roof.h"
 #include "workloads/training/trainer.h"
 

@@ -1,13 +1,13 @@
-// CpuDevice: memory from mmap, events from the steady clock; streaming over twice the cache's size flushes it.
+// CpuDevice: memory from mmap, events from the steady clock.
 #include "harness/device/cpu/cpu_device.h"
 
 #include "harness/core/error.h"
 #include "harness/device/cpu/cpuid.h"
+#include "harness/device/cpu/evict.h"
 #include "harness/device/cpu/limits.h"
 #include "harness/device/cpu/team.h"
 #include "harness/device/cpu/topology.h"
 
-#include <omp.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -22,7 +22,6 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
-constexpr std::size_t cache_line = 64;
 // Requests from this size on are checked against free memory, an estimate too coarse for smaller ones.
 constexpr std::size_t worth_checking = std::size_t{64} << 20;
 
@@ -97,27 +96,13 @@ class CpuDevice : public Device {
   // Also long enough that ranks starting at slightly different times do not show in the first of many calls.
   double shortest_sample() const override { return std::max(1000.0 * timer_cost_, 100e-6); }
 
-  // By the threads that the case uses: its data is in their caches, and another team size would make OpenMP end and
-  // restart threads inside the next sample.
-  void flush_cache(Stream&) override {
-    const Team team(std::min(omp_get_max_threads(), info_.compute_units));
-    const std::size_t lines = 2 * info_.last_level_cache_bytes / cache_line;
-    if (!flush_.data()) flush_ = map_memory(lines * cache_line);
-    auto* words = flush_.as<std::uint64_t>();
-    const auto first_line = [&](int thread) {
-      return lines * static_cast<std::size_t>(thread) / static_cast<std::size_t>(team.size());
-    };
-    team.run([&](int thread) {
-      constexpr std::size_t words_per_line = cache_line / sizeof(std::uint64_t);
-      // Read and written, so the caches hold dirty lines of this buffer whatever their replacement policy.
-      for (std::size_t i = first_line(thread); i < first_line(thread + 1); ++i) words[i * words_per_line] += 1;
-    });
+  void evict(Stream&, std::span<const MemoryRange> ranges) override {
+    for (const MemoryRange range : ranges) evict_lines(range);
   }
 
  private:
   DeviceInfo info_;
   double timer_cost_;
-  Buffer flush_;
 };
 
 }  // namespace

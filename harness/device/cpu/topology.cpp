@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -66,6 +69,39 @@ void read_hwloc(Topology& topology) {
         {static_cast<int>(node->os_index), node->attr->numanode.local_memory, cpus_in(node->cpuset)});
 }
 
+std::string word_in(const fs::path& file) {
+  std::string word;
+  std::ifstream(file) >> word;
+  return word;
+}
+
+// "48K", "480M" in bytes, as sysfs writes the size of a cache; 0 if it is none.
+std::uint64_t cache_size(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return 0;
+  const std::string_view unit(end, text.data() + text.size());
+  return unit == "K" ? number << 10 : unit == "M" ? number << 20 : unit.empty() ? number : 0;
+}
+
+// Caches are as large as those of the machine that $ASSAY_ROOT describes, if it describes them: so one machine can test
+// what another's sizes do. CPUs and their places remain this machine's.
+void read_described_caches(Topology& topology) {
+  const char* const root = std::getenv("ASSAY_ROOT");
+  if (!root || !*root) return;
+  std::error_code none;
+  for (Cache& cache : topology.caches) {
+    const fs::path cpu = fs::path(root) / "sys/devices/system/cpu" / ("cpu" + std::to_string(cache.cpus.front()));
+    for (const auto& index : fs::directory_iterator(cpu / "cache", none)) {
+      std::string type = word_in(index.path() / "type");
+      std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::tolower(c); });
+      const std::uint64_t bytes = cache_size(word_in(index.path() / "size"));
+      if (word_in(index.path() / "level") == std::to_string(cache.level) && type == cache.type && bytes > 0)
+        cache.bytes = bytes;
+    }
+  }
+}
+
 void read_pages(Topology& topology) {
   topology.page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   std::error_code none;
@@ -111,6 +147,7 @@ const Topology& topology() {
   static const Topology known = [] {
     Topology found;
     read_hwloc(found);
+    read_described_caches(found);
     read_pages(found);
     return found;
   }();

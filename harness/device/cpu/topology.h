@@ -44,7 +44,8 @@ struct Topology {
   std::uint64_t cache_bytes(int level, int cpu) const;
 };
 
-// Read once, then cached. CPUs outside the process's cgroup are left out.
+// Read once, then cached; sizes of caches from $ASSAY_ROOT where it has them. CPUs outside the process's cgroup are
+// left out.
 const Topology& topology();
 
 }  // namespace assay::cpu

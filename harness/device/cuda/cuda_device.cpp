@@ -350,7 +350,7 @@ class CudaDevice final : public Device {
   double timer_cost() const override { return timer_cost_; }
   double shortest_sample() const override { return 5e-3; }
 
-  void flush_cache(Stream& stream) override {
+  void evict(Stream& stream, std::span<const MemoryRange>) override {
     const std::size_t bytes = 2 * info_.last_level_cache_bytes;
     if (!flush_.data()) flush_ = allocate_device(bytes);
     ASSAY_CUDA(cudaMemsetAsync(flush_.data(), 0, bytes, cuda::native(stream)));

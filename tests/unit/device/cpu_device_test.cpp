@@ -109,14 +109,15 @@ TEST_F(CpuDeviceTest, EventsCountSeconds) {
   EXPECT_LE(start->seconds_since(*stop), 0);
 }
 
-TEST_F(CpuDeviceTest, CopiesAndFlushes) {
+TEST_F(CpuDeviceTest, CopiesAndEvicts) {
   const auto stream = device->make_stream();
   const Buffer from = device->allocate(1000), to = device->allocate(1000);
   std::memset(from.data(), 7, 1000);
   device->copy(to.data(), from.data(), 1000, *stream);
-  const cpu::Team team(1);  // one thread flushes, which sanitizers can follow
-  device->flush_cache(*stream);
-  device->flush_cache(*stream);
+  // From within a line to within another, and nothing.
+  const MemoryRange ranges[] = {memory_range(to.as<char>() + 1, 998), memory_range(from.data(), 0)};
+  device->evict(*stream, ranges);
+  device->evict(*stream, {});
   EXPECT_EQ(std::memcmp(from.data(), to.data(), 1000), 0);
 }
 

@@ -185,7 +185,7 @@ TEST_F(CudaDevice, AGateDelaysLaterWork) {
     EXPECT_FALSE(device_->gate_timed_out());
     device_->zero(b.data(), b.bytes(), *stream_);
   }
-  device_->flush_cache(*stream_);
+  device_->evict(*stream_, {});
   EXPECT_THAT(get(b), Each(0));
 }
 

@@ -78,6 +78,22 @@ TEST(Findings, GpusOfAnInstance) {
   EXPECT_THAT(named(found(fake), "gpu-driver").seen, HasSubstr("0000:64:00.0"));
 }
 
+// A virtual machine of two CPUs that shows the whole L3 of a processor of many cores.
+TEST(Findings, ACacheOfMoreCpusThanTheMachineShows) {
+  const auto seen = [](const std::string& size, const std::string& flags) {
+    FakeRoot fake;
+    add_cpus(fake, 2, 1, "Intel(R) Xeon(R) Processor", flags);
+    for (const std::string cpu : {"cpu0", "cpu1"})
+      fake.file("sys/devices/system/cpu/" + cpu + "/cache/index3/size", size);
+    return found(fake);
+  };
+  EXPECT_THAT(named(seen("491520K", "avx2 hypervisor"), "virtual-cache").seen,
+              HasSubstr("L3 of 480 MiB behind 2 CPUs"));
+  EXPECT_THAT(named(seen("1152M", "avx2 hypervisor"), "virtual-cache").seen, HasSubstr("L3 of 1.1 GiB behind 2 CPUs"));
+  EXPECT_THAT(ids(seen("16384K", "avx2 hypervisor")), Not(Contains("virtual-cache")));
+  EXPECT_THAT(ids(seen("491520K", "avx2")), Not(Contains("virtual-cache")));
+}
+
 TEST(Findings, StealNowOrSinceBoot) {
   FakeRoot fake;
   make_azure(fake);

@@ -39,7 +39,7 @@ class WithoutGraphs final : public Device {
   std::string_view timer() const override { return device_.timer(); }
   double timer_cost() const override { return device_.timer_cost(); }
   double shortest_sample() const override { return device_.shortest_sample(); }
-  void flush_cache(Stream& stream) override { device_.flush_cache(stream); }
+  void evict(Stream& stream, std::span<const MemoryRange> ranges) override { device_.evict(stream, ranges); }
 
  private:
   Device& device_;

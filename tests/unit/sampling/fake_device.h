@@ -13,8 +13,9 @@ class FakeDevice final : public Device {
   double now = 0;            // seconds
   double tick = 0;           // that each reading of the clock takes
   double shortest = 1e-4;    // shortest_sample()
-  double flush_seconds = 0;  // that a flush takes
-  int flushes = 0;
+  double evict_seconds = 0;  // that an eviction takes
+  int evictions = 0;
+  std::size_t evicted_bytes = 0;
   bool gate_closed = false;
   int gates = 0;
   int timeouts = 0;  // of the next gates
@@ -24,6 +25,7 @@ class FakeDevice final : public Device {
     info_.last_level_cache_bytes = std::uint64_t{1} << 20;
     info_.compute_units = 1;
   }
+  void set_cache(std::uint64_t bytes) { info_.last_level_cache_bytes = bytes; }
   // For Sampler: reads this device's time.
   auto clock() {
     return [this] {
@@ -41,9 +43,10 @@ class FakeDevice final : public Device {
   std::string_view timer() const override { return "fake"; }
   double timer_cost() const override { return shortest / 1000; }
   double shortest_sample() const override { return shortest; }
-  void flush_cache(Stream&) override {
-    ++flushes;
-    now += flush_seconds;
+  void evict(Stream&, std::span<const MemoryRange> ranges) override {
+    ++evictions;
+    for (const MemoryRange range : ranges) evicted_bytes += range.size();
+    now += evict_seconds;
   }
   void close_gate(Stream&) override {
     gate_closed = true;

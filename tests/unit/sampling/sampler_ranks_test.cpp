@@ -50,7 +50,7 @@ TEST(SamplerRanks, TakeTurns) {
   const auto measured = on_ranks(3, protocol, [&](Sampler& s, FakeDevice& device, int rank) {
     s.take_turns();
     int calls = 0;
-    s.repeat(2, [&](Stream&, int) {
+    s.repeat({2, true}, [&](Stream&, int) {
       const int now = ++working;
       max_working = std::max(max_working.load(), now);
       if (++calls < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // time for others to overlap
@@ -76,7 +76,7 @@ TEST(SamplerRanks, InTurnsEachRankKeepsItsOwnWindow) {
   const auto measured = on_ranks(2, two_seconds(), [](Sampler& s, FakeDevice& device, int rank) {
     s.take_turns();
     if (rank == 0) device.now += 5;
-    s.repeat(1, [&](Stream&, int) { device.now += rank == 1 ? 3e-3 : 1e-3; });
+    s.repeat({1, true}, [&](Stream&, int) { device.now += rank == 1 ? 3e-3 : 1e-3; });
   });
   for (const Measurement& m : measured) EXPECT_LT(m.window_start, 5) << "the slower rank's";
   ASSERT_TRUE(measured[0].own_window && measured[1].own_window);
@@ -105,7 +105,7 @@ TEST(SamplerRanks, AWindowInTurnsCountsTheSlowestRanksItems) {
 TEST(SamplerRanks, AgreeOnRepetitionsAndKeepTheSlowestTime) {
   std::vector<std::int64_t> calls(2);
   const auto measured = on_ranks(2, {}, [&](Sampler& s, FakeDevice& device, int rank) {
-    s.repeat(rank == 0 ? 4 : 5, [&](Stream&, int) {
+    s.repeat({rank == 0 ? 4 : 5, true}, [&](Stream&, int) {
       device.now += rank == 0 ? 1e-6 : 3e-6;
       ++calls[static_cast<std::size_t>(rank)];
     });
@@ -160,7 +160,7 @@ TEST(SamplerRanks, ATimeoutOfOneRanksGateLimitsAll) {
   std::vector<std::int64_t> calls(4);
   const auto measured = on_ranks(4, protocol, [&](Sampler& s, FakeDevice& device, int rank) {
     if (rank == 1) device.timeouts = 1;
-    s.repeat(2, [&](Stream&, int) {
+    s.repeat({2, true}, [&](Stream&, int) {
       ++calls[static_cast<std::size_t>(rank)];
       if (rank == 3 && device.gates == 20) device.timeouts = 1;
       device.now += 1e-6;
@@ -294,7 +294,7 @@ TEST(SamplerRanks, ReleaseSkewOfABarrierIsNotInTheSamples) {
         protocol.cache = Protocol::Cache::hot;
         Sampler sampler(device, skewed, protocol, device.clock());
         sampler.calls_are_collective();
-        sampler.repeat(1, [&](Stream&, int) {
+        sampler.repeat({1, true}, [&](Stream&, int) {
           meet();
           device.now += 1e-5;
         });

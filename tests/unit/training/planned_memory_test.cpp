@@ -1,5 +1,5 @@
 // Memory in use beside the plan.
-#include "workloads/training/peak_memory.h"
+#include "workloads/training/planned_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace assay::training {
+namespace assay {
 
 // Resident bytes now; nullopt if /proc has no count.
 std::optional<std::uint64_t> resident_bytes();
@@ -30,15 +30,4 @@ class MemoryWatch {
   std::optional<std::uint64_t> free_, resident_;  // at the start
 };
 
-// GPU memory that libraries use outside the plan from the first steps on: code and stacks of kernels, graphs. The bound
-// that `planned_memory` is checked with.
-inline constexpr std::uint64_t gpu_libraries_bytes = std::uint64_t{1} << 30;
-// What NCCL allocates beside it: near this on eight GPUs with rings and NVLS. Cases measure it instead, as it depends
-// on the number of ranks and their links.
-inline constexpr std::uint64_t gpu_communication_bytes = std::uint64_t{1} << 30;
-
-// How far `used` bytes are from the plan, as a share of it: beyond plan and `allowance`, or short of the plan. 0
-// between.
-double share_off_plan(double planned, double used, double allowance);
-
-}  // namespace assay::training
+}  // namespace assay

@@ -1,14 +1,13 @@
-#include "workloads/training/peak_memory.h"
+#include "harness/device/memory_watch.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <string>
 
-namespace assay::training {
+namespace assay {
 
 namespace {
 
@@ -60,8 +59,4 @@ std::optional<double> MemoryWatch::growth() const {
   return static_cast<double>(*most) - static_cast<double>(free_ ? 0 : *resident_);
 }
 
-double share_off_plan(double planned, double used, double allowance) {
-  return std::max({0.0, used - planned - allowance, planned - used}) / planned;
-}
-
-}  // namespace assay::training
+}  // namespace assay
