@@ -40,10 +40,14 @@ std::optional<double> metric_value(const Record& record, std::string_view name) 
 
 struct SlowestRank {
   const RankResult* rank = nullptr;
-  double ratio = 1;  // its own time over the median of the others'
+  double ratio = 1;        // its own time over the median of the others'
+  double saved_alone = 0;  // of a training step: 1 - what the others take for one without any exchange
 
-  // The fraction of its time that the others' pace would save.
-  double saved() const { return ratio > 1 ? 1 - 1 / ratio : 0; }
+  // The fraction of its time that the others' pace would save, at most. Their pace includes what waiting costs them: a
+  // thread that polls for the slowest rank takes CPU time from the computation beside it. So steps without an exchange,
+  // which wait for nobody, bound it as well.
+  double saved() const { return std::max(saved_by_pace(), saved_alone); }
+  double saved_by_pace() const { return ratio > 1 ? 1 - 1 / ratio : 0; }
   // Of evidence that it causes.
   void explain(Evidence& evidence) const {
     evidence.saved = saved();
@@ -51,6 +55,17 @@ struct SlowestRank {
         fmt::format("rank {} on {}{}{}", rank->rank, rank->host, rank->pci.empty() ? "" : ", GPU ", rank->pci);
   }
 };
+
+// From means over all ranks of steps without an exchange: the step less its exposed communication; the slowest rank's:
+// the step less its transfer. 0: unknown.
+double saved_without_slowest(const Record& record) {
+  const auto step = metric_value(record, "step_time"), exposed = metric_value(record, "exposed_communication"),
+             transfer = metric_value(record, "transfer");
+  if (!step || !exposed || !transfer || record.world_ranks < 2 || !(*step > 0)) return 0;
+  const double mean = *step - *exposed, slowest = *step - *transfer;
+  const double others = (record.world_ranks * mean - slowest) / (record.world_ranks - 1);
+  return others > 0 && others < slowest ? std::max(0.0, 1 - others / *step) : 0;
+}
 
 std::optional<SlowestRank> slowest_rank(const Record& record) {
   std::vector<const RankResult*> ranks;
@@ -62,7 +77,8 @@ std::optional<SlowestRank> slowest_rank(const Record& record) {
   }
   const auto slowest = slowest_of(paces);
   if (!slowest) return std::nullopt;
-  return SlowestRank{ranks[slowest->index], slowest->stands_out() ? slowest->ratio() : 1};
+  if (!slowest->stands_out()) return SlowestRank{ranks[slowest->index]};
+  return SlowestRank{ranks[slowest->index], slowest->ratio(), saved_without_slowest(record)};
 }
 
 Evidence pace_ratio(const Record& record) {
@@ -185,7 +201,8 @@ EvidenceSet evidence_of(const Entry& entry, std::span<const Entry> of_run) {
   };
   Evidence skew = between_ranks("arrival_skew");
   // On average ranks wait for less than what the slowest one takes longer. If not, it is another one in each step.
-  if (const auto slowest = slowest_rank(record); slowest && skew.number && slowest->saved() >= skew.number->value)
+  if (const auto slowest = slowest_rank(record);
+      slowest && skew.number && slowest->saved_by_pace() >= skew.number->value)
     slowest->explain(skew);
   return {{"data_wait_share", share_of_step(record, span_of(record, "data_wait"), "a step timed by parts")},
           {"transfer_share", between_ranks("transfer")},

@@ -27,15 +27,19 @@ class Slice(AssayCase):
         [record] = records
         return record, self.by_name(record["metrics"])
 
-    def assert_adds_up(self, metrics):
+    def assert_adds_up(self, record, metrics):
         value = {name: metric["value"] for name, metric in metrics.items()}
+        if value["layer_time"] is None:   # on a busy machine two layers more took no longer
+            self.assertTrue(any("nothing to add up" in flag for flag in record["flags"]), record["flags"])
+            self.assertIsNone(value["predicted_step_time"])
+            return
         self.assertAlmostEqual(value["layer_time"], (value["step_time_4_layers"] - value["step_time_2_layers"]) / 2)
         self.assertAlmostEqual(value["outside_layers_time"], value["step_time_2_layers"] - 2 * value["layer_time"])
         self.assertAlmostEqual(value["predicted_step_time"], value["outside_layers_time"] + LAYERS * value["layer_time"])
 
     def test_the_sum_and_what_forecasts_need(self):
         record, metrics = self.slices()
-        self.assert_adds_up(metrics)
+        self.assert_adds_up(record, metrics)
         throughput, step = metrics["predicted_throughput"], metrics["predicted_step_time"]
         self.assertAlmostEqual(throughput["value"], 2 * 16 / step["value"])
         self.assertEqual((throughput["unit"], throughput["better"]), ("tokens/s", "higher"))
@@ -54,7 +58,7 @@ class Slice(AssayCase):
 
     def test_beside_the_whole_model(self):
         record, metrics = self.slices(whole=True)
-        self.assert_adds_up(metrics)
+        self.assert_adds_up(record, metrics)
         whole = metrics["whole_step_time"]["value"]
         self.assertGreater(whole, metrics["step_time_4_layers"]["value"])
         ratio = metrics["predicted_over_whole"]["value"]
@@ -118,7 +122,7 @@ class Slice(AssayCase):
         for zero, kinds in ((0, {"all_reduce": 1}), (1, {"reduce_scatter": 1, "all_gather": 1}),
                             (3, {"reduce_scatter": 1, "all_gather": 2})):
             record, metrics = self.slices(ranks=2, zero=zero)
-            self.assert_adds_up(metrics)
+            self.assert_adds_up(record, metrics)
             self.assertIn(f"zero={zero} on 2 ranks", record["labels"]["collectives"])
             found = [re.fullmatch(r"(all_reduce|reduce_scatter|all_gather)_(\d+)x(\d+)", name) for name in metrics]
             sent, seconds = {}, {}

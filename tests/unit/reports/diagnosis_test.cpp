@@ -235,6 +235,23 @@ TEST(Diagnosis, AnImbalanceNamesTheSlowestRankAndAllAtTheOthersPaceIsItsCeiling)
   EXPECT_EQ(fired, 2) << "the skew and the pace";
 }
 
+// A step of 1 s of two ranks, whose paces of .9 and .5 s contain what polling for the slower rank takes from the
+// other's computation. Without an exchange they take .88 and .4 s.
+TEST(Diagnosis, WhatWaitingCostsTheOtherRanksIsPartOfTheCeilingOfAnImbalance) {
+  Record record = two_rank_training();
+  record.ranks = {rank_with(0, 0.5), rank_with(1, 0.9)};
+  record.metrics.push_back(test::seconds("exposed_communication", 1 - (0.88 + 0.4) / 2));
+  record.metrics.push_back(test::seconds("transfer", 1 - 0.88));
+  std::vector<RunData> data;
+  data.push_back(run_with(record));
+  const RunSet runs(std::move(data));
+  std::optional<double> ceiling;
+  for (const Diagnosis& one : diagnose(runs, shipped_rules()))
+    if (one.id == "imbalance") ceiling = one.worst.ceiling();
+  ASSERT_TRUE(ceiling);
+  EXPECT_NEAR(*ceiling, 1 / 0.4, 1e-9);
+}
+
 TEST(Diagnosis, ADifferenceOfMicrosecondsIsNoImbalance) {
   const auto fires = [](double slow) {
     Record record = two_rank_training();
