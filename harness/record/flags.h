@@ -17,6 +17,7 @@ inline constexpr std::string_view does_not_fit = "does not fit";  // skipped for
 inline constexpr std::string_view timed_out = "timed out";        // broken: its workers did not answer in time
 
 // These begin a flag.
+inline constexpr std::string_view beyond_plan = "memory beyond the plan";
 inline constexpr std::string_view injected = "injected:";  // and the fault's name
 inline constexpr std::string_view gpu_slowed_down = "GPU slowed down";
 inline constexpr std::string_view slow_rank = "slow rank: rank ";  // and its number

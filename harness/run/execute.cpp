@@ -7,8 +7,10 @@
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/units.h"
 #include "harness/core/utc.h"
 #include "harness/device/cpu/team.h"
+#include "harness/device/memory_watch.h"
 #include "harness/hosts/placement.h"
 #include "harness/record/flags.h"
 #include "harness/run/case_errors.h"
@@ -151,6 +153,19 @@ std::vector<int> cpus_to_watch(Communicator& comm) {
   return all;
 }
 
+// The most bytes by which a case's process may grow: what its family plans, and what libraries and the allocator keep.
+double memory_allowed(double planned) { return 1.05 * planned + 64.0 * (1 << 20); }
+
+// Flags a case that took more memory than it planned: the plan decides whether a case fits on a machine. Training
+// checks its own plan.
+void check_memory(const CaseOrder& order, std::optional<double> used, Context& context) {
+  if (!used || order.family->workload || context.device.kind() != DeviceKind::cpu) return;
+  const double planned = order.family->estimate(order.params, order.world).memory_bytes;
+  if (*used > memory_allowed(planned))
+    context.outputs.flags.push_back(
+        fmt::format("{}: {} used, {} planned", flag::beyond_plan, format_bytes(*used), format_bytes(planned)));
+}
+
 void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Context& context, Record& record,
                 Clock::time_point start, CaseErrors& errors) {
   const std::unique_ptr<Case> work = make_case(*order.family, order.params, device.kind());
@@ -178,7 +193,9 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   order.protocol.apply(context.outputs.protocol);
   const std::optional<Gpus> gpus = gpus_of(order.params);
   if (gpus && comm.size() > 1) context.outputs.protocol.details["gpus"] = word_of(*gpus);
+  const MemoryWatch memory(device);
   phase(record, "setup", [&] { with_gpu_errors([&] { work->setup(context); }); });
+  const std::optional<double> in_setup = memory.growth();  // the telemetry counts peaks anew
   // The plan's limits take precedence over the case's; but setup has decided what the inputs contain.
   const std::string data = context.outputs.protocol.data;
   order.protocol.apply(context.outputs.protocol);
@@ -228,6 +245,7 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
 
   Checks checks;
   phase(record, "verify", [&] { with_gpu_errors([&] { work->verify(checks); }); });
+  check_memory(order, std::max(in_setup, memory.growth()), context);
   find_links(order, device, comm, context, record);
   if (health.present()) {
     const std::vector<std::string> of_gpu = health.take();
