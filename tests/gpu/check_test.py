@@ -277,6 +277,14 @@ class Running(Folder):
         slow = lines[0] | {"metrics": [{"name": "step_overhead", "value": 0.01}]}
         (self.dir / "out/run/records.jsonl").write_text(json.dumps(slow))
         self.assertEqual(check.outcome_of_records(self.dir / "out/run"), (True, "1 ok"))
+        lacking = lines[0] | {"metrics": [{"name": "step_overhead", "value": None}]}
+        (self.dir / "out/run/records.jsonl").write_text(json.dumps(lacking))
+        self.assertEqual(check.outcome_of_records(self.dir / "out/run", 0.005), (False, "1 ok, step overhead unknown"))
+        unfit = lines[1] | {"reason": "39 GiB are planned", "flags": ["does not fit"]}
+        (self.dir / "out/run/records.jsonl").write_text("\n".join(map(json.dumps, (lines[0], unfit))))
+        self.assertEqual(check.outcome_of_records(self.dir / "out/run"),
+                         (False, "1 ok, 1 skipped, b: skipped: 39 GiB are planned, b must fit"))
+        (self.dir / "out/run/records.jsonl").write_text(json.dumps(slow))
         self.assertEqual(check.outcome_of_records(self.dir / "out/run", 0.005), (False, "1 ok, step overhead 1.00 %, above 0.5 %"))
         runner.run(check.Step(1, "several", 30, "program", ["true"], min_gpus=99))
         self.assertEqual(runner.results["several"]["remark"], "needs 99 GPUs")
@@ -301,7 +309,84 @@ serve.serve(lambda: dict(value={value}, unit={unit!r}, better="higher", form="x"
 """
 
 
-class Rehearsal(Folder):
+class Whole(Folder):
+    """Calls of the whole program, with the steps `self.steps`."""
+
+    def call(self, *words, tick=0.0):
+        """One call of the check; its clock, which the budget is measured by, advances `tick` s each time it is read."""
+        now = [0.0]
+
+        def clock():
+            now[0] += tick
+            return now[0]
+
+        printed, run = io.StringIO(), check.run
+        with mock.patch.object(check, "steps", lambda: self.steps), contextlib.redirect_stdout(printed), \
+                mock.patch.object(sys, "argv", ["check", *map(str, words)]), mock.patch.dict(os.environ, ASSAY_EMULATION=""), \
+                mock.patch.object(check, "run", lambda options: run(options, clock)):
+            for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+                self.addCleanup(signal.signal, getattr(signal, name), signal.getsignal(getattr(signal, name)))
+            code = check.main()
+        return code, printed.getvalue()
+
+
+class Summary(Whole):
+    """What a check says of steps that did not run, with stand-ins for the build."""
+
+    def setUp(self):
+        super().setUp()
+        self.program(CudaDevice__KnowsItself="ok").rename(self.dir / "cuda_device_test")
+        (self.dir / "assay").touch()
+
+    def check(self, *steps, out="out", words=()):
+        self.steps = [check.Step(1, name, 30, "program", list(command), **more) for name, command, more in steps]
+        with mock.patch.object(check, "asked_for", lambda: {}):
+            return self.call("run", "--build", self.dir, "--out", self.dir / out, *words)
+
+    good, absent = ("good", ["true"], {}), ("absent", ["no-such-program"], {})
+
+    def test_a_required_step_that_could_not_run_is_listed_and_no_success(self):
+        code, printed = self.check(self.good, self.absent)
+        self.assertEqual(code, 3, printed)
+        self.assertIn("not run, though required: absent: no no-such-program here", printed)
+        self.assertNotIn("steps left", printed)
+        code, printed = self.check(self.good, ("absent", ["true"], {}))  # it is there now
+        self.assertEqual(code, 0, printed)
+
+    def test_a_failure_counts_more(self):
+        self.assertEqual(self.check(("bad", ["false"], {}), self.absent)[0], 1)
+
+    def test_what_nothing_is_asked_of_and_what_needs_more_gpus_is_listed_only(self):
+        code, printed = self.check(self.good, self.absent[:2] + ({"optional": True},), ("several", ["true"], {"min_gpus": 99}))
+        self.assertEqual(code, 0, printed)
+        self.assertIn("not run: absent: no no-such-program here", printed)
+        self.assertIn("not run: several: needs 99 GPUs", printed)
+
+    def test_choices_are_archived_and_can_be_taken_from_an_earlier_archive(self):
+        script = ("cd $ASSAY_CACHE/.. && mkdir -p cache/algorithms cache/images && echo chosen > cache/algorithms/gpu.txt && "
+                  f"touch cache/images/1 && head -c {check.MAX_ARCHIVED + 1} /dev/zero > trace.json")
+        archive = self.dir / "a.tar.gz"
+        (self.dir / "out/cache").mkdir(parents=True)
+        code, printed = self.check(("search", ["sh", "-c", script], {}), words=("--archive", archive))
+        self.assertEqual(code, 0, printed)
+        self.assertIn("not in the archive, above 4 MiB: trace.json", printed)
+        with tarfile.open(archive) as packed:
+            names = set(packed.getnames())
+        self.assertIn("./cache/algorithms/gpu.txt", names)
+        self.assertFalse({"./cache/images", "./trace.json"} & names)
+        look = ("look", ["sh", "-c", "cat $ASSAY_CACHE/algorithms/*"], {})
+        self.assertEqual(self.check(look, out="new", words=("--archive", archive))[0], 0)
+        code, printed = self.check(look, out="other", words=("--cache", archive))
+        self.assertEqual((code, (self.dir / "other/logs/look.txt").read_text()), (0, "chosen\n"), printed)
+        self.assertEqual(set(json.loads((self.dir / "other/results.json").read_text())), {"look"})  # and nothing else
+        for absent in (self.dir / "nothing.tar.gz", self.dir / "assay"):
+            with self.assertRaises(SystemExit) as ended, contextlib.redirect_stderr(io.StringIO()) as said:
+                self.check(look, words=("--cache", absent))
+            self.assertEqual(ended.exception.code, 2)
+            self.assertIn(f"--cache {absent}: no archive of a check", said.getvalue())
+
+
+class Rehearsal(Whole):
     """A whole check on the emulation, from pack to report: each step as it is, but with less to do."""
 
     def small(self, step):
@@ -342,23 +427,6 @@ class Rehearsal(Folder):
             kept.append({name: value for name, value in entry.items() if name != "also"})
         (self.dir / "comparisons.json").write_text(json.dumps(kept))
         return {"peer-" + entry["name"] for entry in kept}
-
-    def call(self, *words, tick=0.0):
-        """One call of the check; its clock, which the budget is measured by, advances `tick` s each time it is read."""
-        now = [0.0]
-
-        def clock():
-            now[0] += tick
-            return now[0]
-
-        printed, run = io.StringIO(), check.run
-        with mock.patch.object(check, "steps", lambda: self.steps), contextlib.redirect_stdout(printed), \
-                mock.patch.object(sys, "argv", ["check", *map(str, words)]), mock.patch.dict(os.environ, ASSAY_EMULATION=""), \
-                mock.patch.object(check, "run", lambda options: run(options, clock)):
-            for name in ("SIGTERM", "SIGINT", "SIGHUP"):
-                self.addCleanup(signal.signal, getattr(signal, name), signal.getsignal(getattr(signal, name)))
-            code = check.main()
-        return code, printed.getvalue()
 
     def test_from_pack_to_report(self):
         pack(self.dir, EMULATED / "libassay-cuda.so")

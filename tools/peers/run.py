@@ -23,11 +23,12 @@ A side is one of
                                      {"value": 1.5e12, "unit": "FLOP/s", "better": "higher"} with its aggregate,
                                      optionally "also": {NAME: {"value": ...}}, or {"skip": "why not here"}
 with {build}, {root}, {python} and {work} (a temporary folder of this program) substituted. Both sides may be Assay: one
-worker against two. A side that prints {"skip": ...} skips the comparison; a missing program is an error.
+worker against two. A side that prints {"skip": ...} skips the comparison; a missing program and too little memory are errors.
 
 The sides alternate (ours peer, peer ours, ...), so that drift of the machine affects both. The verdict is based on the
 ratios of the pairs: their median and its order-statistic 95 % interval, which assumes no distribution. The interval's
-bound on the unfavourable side decides, not the median. Exit code: 0 all held, 1 one did not hold or broke, 2 usage.
+bound on the unfavourable side decides, not the median. Exit code: 0 all held, 1 one did not hold or broke, 2 usage, 3 one
+was skipped.
 """
 
 import argparse
@@ -94,6 +95,11 @@ def measure_command(side):
     return figure
 
 
+def does_not_fit(record):
+    """Whether a case was skipped for lack of memory, by the flag of that name (docs/records.md)."""
+    return record["status"] == "skipped" and "does not fit" in record.get("flags", [])
+
+
 def figure_of_run(side, binary, out, options=(), environment=None):
     """Runs Assay into the folder `out`: the best value of the side's metric, and the others under "also"."""
     done = call([binary, "run", *side["assay"], *options, "--out", str(out)], environment)
@@ -102,6 +108,8 @@ def figure_of_run(side, binary, out, options=(), environment=None):
     best = {}
     for line in (out / "records.jsonl").read_text().splitlines():
         record = json.loads(line)
+        if does_not_fit(record):  # what holds the memory, such as a peer, is part of the comparison
+            raise Broken(f"{record['key']}: {record['reason']}")
         if record["status"] == "skipped":
             raise Skipped(f"{record['key']}: {record['reason']}")
         if record["status"] != "ok":
@@ -144,11 +152,8 @@ def prepare(commands, prepared):
 
 
 def check_needs(needs, binary, work):
-    """Skips the comparison if the machine does not reach the required figure, or cannot measure it."""
-    try:
-        value = measure(needs, binary, work)["value"]
-    except Broken as why:
-        raise Skipped(str(why)) from why
+    """Skips the comparison if the machine does not reach the required figure."""
+    value = measure(needs, binary, work)["value"]
     if value < needs["at_least"]:
         raise Skipped(f"{needs['metric']} is {value:.2f}, below {needs['at_least']:.2f}")
 
@@ -184,6 +189,11 @@ def also(metric, pair):
         return {name: figure["also"][metric] for name, figure in pair.items()}
     except KeyError as missing:
         raise Broken(f"no metric {metric} on both sides") from missing
+
+
+def is_judged(entry):
+    """Whether it has a bound."""
+    return bool({"at_least", "at_most", "between"} & set(entry))
 
 
 def verdict(entry, interval):
@@ -297,7 +307,8 @@ def main():
         print(note)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
-    return 1 if any(row["verdict"] in ("FAILED", "broken") for row in rows) else 0
+    verdicts = {row["verdict"] for row in rows}
+    return 1 if verdicts & {"FAILED", "broken"} else 3 if "skipped" in verdicts else 0
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ class Driver(unittest.TestCase):
 
     def test_skips_and_breakage(self):
         done, rows = self.drive([{"name": "absent", "ours": figure(1), "peer": prints({"skip": "no wheel"}), "at_least": 1}])
-        self.assertEqual((done.returncode, rows["absent"]["reason"]), (0, "no wheel"))
+        self.assertEqual((done.returncode, rows["absent"]["reason"]), (3, "no wheel"))  # its bound was not judged
         done, rows = self.drive([
             {"name": "dead", "ours": figure(1), "peer": {"command": ["{python}", "-c", "raise SystemExit('gone')"]}, "at_least": 1},
             {"name": "unbuilt", "ours": figure(1), "peer": {"command": ["/nowhere/peer"]}, "at_least": 1},
@@ -91,6 +91,19 @@ class Driver(unittest.TestCase):
         self.assertIn("gone", rows["dead"]["reason"])
         self.assertIn("not built", rows["unbuilt"]["reason"])
         self.assertIn("units differ", rows["units"]["reason"])
+
+    def test_a_case_that_does_not_fit_is_broken(self):
+        with tempfile.TemporaryDirectory() as folder:
+            assay = pathlib.Path(folder) / "assay"
+            for flags, verdict, code in ((["does not fit"], "broken", 1), ([], "skipped", 3)):
+                record = {"key": "k", "status": "skipped", "reason": "39 GiB are planned", "flags": flags, "metrics": []}
+                assay.write_text(f"#!{sys.executable}\nimport pathlib, sys\nout = pathlib.Path(sys.argv[-1])\n"
+                                 f"out.mkdir()\n(out / 'records.jsonl').write_text({json.dumps(record)!r})\n")
+                assay.chmod(0o755)
+                done, rows = self.drive([{"name": "big", "ours": {"assay": ["llama"], "metric": "throughput"}, "peer": figure(1),
+                                          "at_least": 1}], "--build", folder)
+                self.assertEqual((done.returncode, rows["big"]["verdict"], rows["big"]["reason"]),
+                                 (code, verdict, "k: 39 GiB are planned"), done.stderr)
 
     def test_between_requires_the_whole_interval_inside(self):
         done, rows = self.drive([
@@ -110,7 +123,8 @@ class Driver(unittest.TestCase):
                 one | {"name": "first", "prepare": [make], "needs": figure(2) | {"metric": "cores", "at_least": 1.7}},
                 one | {"name": "second", "prepare": [make], "needs": figure(1) | {"metric": "cores", "at_least": 1.7}},
                 one | {"name": "third", "prepare": [["{python}", "-c", "print('{\"skip\": \"no photographs\"}')"]]},
-                one | {"name": "fourth", "prepare": [["{python}", "-c", "raise SystemExit('full disk')"]]}])
+                one | {"name": "fourth", "prepare": [["{python}", "-c", "raise SystemExit('full disk')"]]},
+                one | {"name": "fifth", "needs": {"command": ["/nowhere/peer"], "metric": "cores", "at_least": 1.7}}])
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertEqual(made.read_text(), "x")
             self.assertEqual(rows["first"]["verdict"], "held")
@@ -119,6 +133,7 @@ class Driver(unittest.TestCase):
             self.assertEqual((rows["third"]["verdict"], rows["third"]["reason"]), ("skipped", "no photographs"))
             self.assertEqual(rows["fourth"]["verdict"], "broken")
             self.assertIn("full disk", rows["fourth"]["reason"])
+            self.assertEqual(rows["fifth"]["verdict"], "broken", "not measured is not below")
 
     def test_notes_are_printed_once(self):
         note = ["{python}", "-c", "print('{\"note\": \"plain 2, tuned 3\"}')"]

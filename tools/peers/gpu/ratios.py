@@ -2,20 +2,23 @@
 
 ratios.py --assay PATH --out FOLDER [NAME...]     NAME: comparisons by full name or prefix; default all
 
-comparisons.json has the format of tools/peers/run.py's lists, with three differences: a peer may be {"serve": [...]}, a
+comparisons.json has the format of tools/peers/run.py's lists, with four differences: a peer may be {"serve": [...]}, a
 program that is set up once and then asked for each figure (serve.py); a comparison without a bound is measured but not
-judged; and "own" lists figures of ours that are judged by themselves, with bounds by words of the GPU's name. If the peer
-is also Assay, the row shows the cost of a flag or parameter. Sides alternate (ours peer, peer
-ours, ...); a row is the median ratio of its pairs with its order-statistic 95 % interval, and the interval's bound on the
-unfavourable side decides. A served peer keeps its memory on the GPU while Assay runs.
+judged; "own" lists figures of ours that are judged by themselves, with bounds by words of the GPU's name; and "small_gpu"
+changes words on both sides on GPUs with less memory than it says. If the peer is also Assay, the row shows the cost of a
+flag or parameter. Sides alternate (ours peer, peer ours, ...); a row is the median ratio of its pairs with its
+order-statistic 95 % interval, and the interval's bound on the unfavourable side decides. A served peer keeps its memory on
+the GPU while Assay runs, unless it has "restart": then it ends before Assay's turn and is set up again for its own. A side
+that does not fit into the memory that is left is broken, not skipped.
 
 FOLDER contains ratios.json (every figure), rows.json and ratios.md (the table of everything ever compared there), runs/
 (Assay's run directories) and peers/ (output of peers). A second call resumes the first, with the form that the peer had
-chosen (ASSAY_PEER_FORM). With --minutes it stops in time, between two pairs, with exit code 3 if pairs are missing.
-Other exit codes: 0 all held, 1 one did not hold or broke, 2 usage.
+chosen (ASSAY_PEER_FORM). With --minutes it stops in time, between two pairs. Exit codes: 0 all held, 1 one did not hold or
+broke, 2 usage, 3 pairs are missing or a comparison with a bound was skipped.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -52,7 +55,7 @@ class Served:
             raise run.Broken(f"{command[0]}: not installed") from error
         self.log = log
         try:
-            self.answer(SETUP_SECONDS)
+            self.about = self.answer(SETUP_SECONDS).get("ready") or {}
         except BaseException:
             self.close()
             raise
@@ -117,32 +120,72 @@ class OutOfTime(Exception):
     """The next pair would not end in time."""
 
 
+class Peer:
+    """The served peer of a comparison, which runs when it is asked for a figure; nothing if the peer is not served."""
+
+    def __init__(self, entry, options, progress, keep):
+        self.entry, self.options, self.progress, self.keep = entry, options, progress, keep
+        self.served = None
+        self.restarts = entry["peer"].get("restart", False)
+
+    def start(self):
+        if self.served or "serve" not in self.entry["peer"]:
+            return
+        form, begin = self.progress.get("form", ""), time.monotonic()
+        self.served = Served(self.entry["peer"]["serve"], self.options.out / "peers" / f"{self.entry['name']}.log", form)
+        if form:  # the search for a form takes longer, once
+            self.progress["setup"] = max(self.progress.get("setup", 0), time.monotonic() - begin)
+        self.progress["form"] = self.served.about.get("form", form)
+        self.keep()
+
+    def close(self):
+        if self.served:
+            self.served.close()
+        self.served = None
+
+    def seconds_to_start(self):
+        return 0 if self.served else self.progress.get("setup", 0)
+
+
 def measure(entry, pairs, options, progress, keep, deadline):
     """Adds pairs to progress["pairs"] until there are enough, with keep() after each. Starts none that would end too late."""
-    peer, done = None, progress["pairs"]
+    done = progress["pairs"]
+    if done:
+        progress.setdefault("form", done[-1]["peer"].get("form", ""))
+    peer = Peer(entry, options, progress, keep)
+
+    def in_time():
+        if time.monotonic() + progress.get("seconds", 0) + peer.seconds_to_start() > deadline:
+            raise OutOfTime
+
+    def side(name, folder):
+        """The figure, and the seconds that it took without the peer's setup."""
+        if name == "ours" and peer.restarts:
+            peer.close()
+        if name == "peer":
+            peer.start()
+        begin = time.monotonic()
+        figure = ours(entry["ours"], options, folder) if name == "ours" else theirs(
+            entry["peer"], peer.served, options, folder.with_name(folder.name + "-peer"))
+        return positive(figure), time.monotonic() - begin
+
     try:
         while len(done) < pairs:
-            if time.monotonic() + progress.get("seconds", 0) > deadline:
-                raise OutOfTime
-            if peer is None and "serve" in entry["peer"]:
-                form = done[-1]["peer"].get("form", "") if done else ""
-                peer = Served(entry["peer"]["serve"], options.out / "peers" / f"{entry['name']}.log", form)
-                if time.monotonic() + progress.get("seconds", 0) > deadline:
-                    raise OutOfTime
-            begin = time.monotonic()
+            in_time()
+            if not peer.restarts:
+                peer.start()
+                in_time()
             folder = options.out / "runs" / f"{entry['name']}-{len(done) + 1}"
-            sides = {"ours": lambda f=folder: ours(entry["ours"], options, f),
-                     "peer": lambda f=folder: theirs(entry["peer"], peer, options, f.with_name(f.name + "-peer"))}
             order = ("ours", "peer") if len(done) % 2 == 0 else ("peer", "ours")
-            pair = {name: positive(sides[name]()) for name in order}
+            measured = {name: side(name, folder) for name in order}
+            pair = {name: figure for name, (figure, _) in measured.items()}
             ratio = run.ratio_of(entry, **pair)
             done.append(pair)
-            progress["seconds"] = max(progress.get("seconds", 0), time.monotonic() - begin)
+            progress["seconds"] = max(progress.get("seconds", 0), sum(seconds for _, seconds in measured.values()))
             keep()
             print(f"{entry['name']}: pair {len(done)} of {pairs}, ratio {ratio:.3f}", file=sys.stderr, flush=True)
     finally:
-        if peer:
-            peer.close()
+        peer.close()
 
 
 def judged(name, bound, values, pairs):
@@ -154,7 +197,7 @@ def judged(name, bound, values, pairs):
     row["interval"] = run.median_interval(values)
     if len(values) < pairs:
         row["verdict"] = "unfinished"
-    elif {"at_least", "at_most", "between"} & set(bound):
+    elif run.is_judged(bound):
         held, _, row["required"] = run.verdict(bound, row["interval"])
         row["verdict"] = "held" if held else "FAILED"
     else:
@@ -231,6 +274,32 @@ def table(entries, rows, state):
     return "\n".join(lines + ["", *(f"- {entry['name']}: {entry['about']}" for entry in entries), ""])
 
 
+def gpu_bytes():
+    """The memory of the smallest GPU that nvidia-smi lists; 0 if it lists none."""
+    with contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired):
+        done = subprocess.run(["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"], capture_output=True,
+                              text=True, timeout=60)
+        return min((int(line) << 20 for line in done.stdout.splitlines()), default=0)
+    return 0
+
+
+def sized(entry, bytes_of_gpu):
+    """The comparison as it is on a GPU of that memory: "small_gpu" replaces words of both sides below "bytes"."""
+    small = entry.get("small_gpu")
+    if not small or bytes_of_gpu >= small["bytes"]:
+        return entry
+    words = small["words"]
+    sides = {name: {key: [words.get(word, word) for word in value] if isinstance(value, list) else value
+                    for key, value in entry[name].items()} for name in ("ours", "peer")}
+    return entry | sides | {"about": small["about"]}
+
+
+def load(options):
+    """The comparisons as they are on this machine's GPU."""
+    memory = gpu_bytes()
+    return [sized(entry, memory) for entry in json.loads(options.comparisons.read_text())]
+
+
 def pairs_of(entry, options):
     return options.pairs or entry.get("pairs", PAIRS)
 
@@ -240,7 +309,7 @@ def report(options, state, entries):
     def rows(names):
         return {name: rows_of(known[name], state.get(name, {}), pairs_of(known[name], options)) for name in names}
 
-    known = {entry["name"]: entry for entry in json.loads(options.comparisons.read_text())}
+    known = {entry["name"]: entry for entry in load(options)}
     everything = rows([name for name in known if name in state])
     replace(options.out / "rows.json", json.dumps(everything, indent=1) + "\n")
     replace(options.out / "ratios.md", table([known[name] for name in everything], sum(everything.values(), []), state))
@@ -279,7 +348,7 @@ def arguments():
 
 def chosen(parser, options):
     try:
-        entries = json.loads(options.comparisons.read_text())
+        entries = load(options)
     except (OSError, ValueError) as error:
         parser.error(f"--comparisons {options.comparisons}: {error}")
     for name in options.names:
@@ -316,18 +385,21 @@ def main():
     def keep():
         replace(path, json.dumps(state, indent=1) + "\n")
 
-    unfinished = False
+    missing = False
     for entry in entries:
         progress = state.setdefault(entry["name"], {"pairs": []})
+        if progress.setdefault("about", entry["about"]) != entry["about"]:  # pairs of another size, from another GPU
+            progress = state[entry["name"]] = {"pairs": [], "about": entry["about"]}
         for why in ("verdict", "reason"):
             progress.pop(why, None)  # retry what was skipped or broken
         try:
             measure(entry, pairs_of(entry, options), options, progress, keep, deadline)
         except OutOfTime:
-            unfinished = True
+            missing = True
             break
         except run.Skipped as why:
             progress |= {"verdict": "skipped", "reason": str(why)}
+            missing = missing or run.is_judged(entry)
         except run.Broken as why:
             progress |= {"verdict": "broken", "reason": str(why)}
         keep()
@@ -335,7 +407,7 @@ def main():
     rows = report(options, state, entries)
     if any(row["verdict"] in ("FAILED", "broken") for row in rows):
         return 1
-    return 3 if unfinished else 0
+    return 3 if missing else 0
 
 
 if __name__ == "__main__":

@@ -17,16 +17,20 @@ import ratios  # noqa: E402
 ASSAY = '''#!{python}
 import json, pathlib, sys
 arguments = sys.argv
+here = pathlib.Path(__file__).parent
 out = pathlib.Path(arguments[arguments.index("--out") + 1])
 out.mkdir(parents=True)
 value = float(arguments[2])
-log = pathlib.Path(__file__).parent / "order"
+log = here / "order"
 log.write_text((log.read_text() if log.exists() else "") + "A")
 metrics = [dict(name="throughput", value=value, unit="tokens/s", better="higher"),
            dict(name="peak_memory", value=30, unit="B", better="lower"),
            dict(name="mfu", value=0.53, unit="1", better="higher")]
 ranks = [dict(device="NVIDIA H100 80GB HBM3")]
-(out / "records.jsonl").write_text(json.dumps(dict(key="k", status="ok", reason="", metrics=metrics, ranks=ranks)) + "\\n")
+record = dict(key="k", status="ok", reason="", flags=[], metrics=metrics, ranks=ranks)
+if (here / "held").exists() and "large" in arguments:
+    record |= dict(status="skipped", reason="39 GiB are planned, 20 GiB are free", flags=["does not fit"])
+(out / "records.jsonl").write_text(json.dumps(record) + "\\n")
 '''
 PEER = '''
 import pathlib, sys
@@ -40,7 +44,10 @@ def measure():
 with (pathlib.Path({folder!r}) / "starts").open("a") as starts:
     starts.write("x")
 {before}
-serve.serve(measure, dict(torch="2.11", device="fake", cuda="13.0", cudnn=9), False)
+held = pathlib.Path({folder!r}) / "held"  # while it lives, so does its memory
+held.touch()
+serve.serve(measure, dict(torch="2.11", device="fake", cuda="13.0", cudnn=9, form="x"), False)
+held.unlink()
 '''
 
 
@@ -53,17 +60,17 @@ class Table(unittest.TestCase):
         assay.write_text(ASSAY.replace("{python}", sys.executable))
         assay.chmod(0o755)
 
-    def entry(self, name, mine, peers, before="", **more):
+    def entry(self, name, mine, peers, before="", words=(), restart=False, **more):
         program = self.path / f"{name}.py"
         program.write_text(PEER.format(here=str(HERE), folder=str(self.path), value=peers, before=before))
-        return {"name": name, "about": f"about {name}", "ours": {"assay": [str(mine)], "metric": "throughput"},
-                "peer": {"serve": ["{python}", str(program)]}} | more
+        return {"name": name, "about": f"about {name}", "ours": {"assay": [str(mine), *words], "metric": "throughput"},
+                "peer": {"serve": ["{python}", str(program)]} | ({"restart": True} if restart else {})} | more
 
-    def drive(self, entries, *more, out="out"):
+    def drive(self, entries, *more, out="out", env=None):
         (self.path / "list.json").write_text(json.dumps(entries))
         command = [sys.executable, str(HERE / "ratios.py"), "--assay", str(self.path / "assay"), "--out", str(self.path / out),
                    "--comparisons", str(self.path / "list.json"), "--pairs", "6", *more]
-        return subprocess.run(command, capture_output=True, text=True)
+        return subprocess.run(command, capture_output=True, text=True, env=os.environ | (env or {}))
 
     def rows(self, out="out"):
         lines = (self.path / out / "ratios.md").read_text().splitlines()
@@ -82,6 +89,39 @@ class Table(unittest.TestCase):
         self.assertTrue((self.path / "out" / "runs" / "fast-6" / "records.jsonl").exists())
         done = self.drive([self.entry("slow", 110, 100, at_least=1.15)], out="other")
         self.assertEqual((done.returncode, self.rows("other")["slow"][-1]), (1, "FAILED"))
+
+    def test_a_peer_that_restarts_holds_no_memory_while_assay_runs(self):
+        done = self.drive([self.entry("large", 120, 100, words=["large"], restart=True, at_least=1.15)])
+        self.assertEqual((done.returncode, self.rows()["large"][-1]), (0, "held"), done.stderr)
+        self.assertEqual((self.path / "order").read_text(), "ABBAABBAABBA")
+        self.assertEqual((self.path / "starts").read_text(), "xxx")  # once for two of its figures in a row
+        self.assertEqual(json.loads((self.path / "out/ratios.json").read_text())["large"]["form"], "x")
+
+    def test_what_does_not_fit_beside_a_peer_is_broken(self):
+        done = self.drive([self.entry("large", 120, 100, words=["large"], at_least=1.15), self.entry("small", 120, 100, at_least=1.15)])
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(self.rows()["large"][-1], "broken: k: 39 GiB are planned, 20 GiB are free")
+        self.assertEqual(self.rows()["small"][-1], "held")
+
+    def test_both_sides_are_smaller_on_a_small_gpu(self):
+        entry = self.entry("large", 120, 100, words=["batch=8"],
+                           small_gpu={"bytes": 100e9, "words": {"batch=8": "batch=4", "8": "4"}, "about": "about four"})
+        entry["peer"]["serve"].append("8")
+        smi = self.path / "nvidia-smi"
+        path = {"PATH": f"{self.path}:{os.environ['PATH']}"}
+        for mebibytes, batch, about in (("81559", "4", "about four"), ("143771", "8", "about large"), ("[N/A]", "4", "about four")):
+            smi.write_text(f"#!/bin/sh\necho '{mebibytes}'\n")
+            smi.chmod(0o755)
+            done = self.drive([entry], "--dry-run", env=path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            first, ours, peer = done.stdout.splitlines()
+            self.assertEqual((first, ours.split("batch=")[1][0], peer.split()[-2]), (f"large: {about}", batch, batch))
+        done = self.drive([entry], env=path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        smi.write_text("#!/bin/sh\necho 143771\n")
+        done = self.drive([entry], env=path)  # pairs of another size are no pairs of this one
+        self.assertEqual((self.path / "order").read_text(), "ABBAABBAABBA" * 2)
+        self.assertIn("- large: about large", (self.path / "out/ratios.md").read_text())
 
     def test_a_figure_of_ours_is_judged_by_the_bound_of_its_gpu(self):
         for bounds, verdict, required in (({"H100": 0.52, "H200": 0.55}, "held", ">= 0.52"), ({"H100": 0.54}, "FAILED", ">= 0.54"),
@@ -137,6 +177,11 @@ class Table(unittest.TestCase):
         self.assertEqual(rows["absent"][-1], "skipped: no GPU")
         self.assertRegex(rows["broken"][-1], "broken: .*exit code 1: gone")
         self.assertEqual(rows["there"][-1], "held")
+
+    def test_a_bound_that_was_not_judged_is_told_by_the_exit_code(self):
+        absent = self.entry("absent", 1, 1, before="serve.skip('no GPU')")
+        self.assertEqual(self.drive([absent | {"at_least": 1}]).returncode, 3)
+        self.assertEqual(self.drive([absent], out="other").returncode, 0)  # nothing is asked of it
 
     def test_assay_against_itself(self):
         entry = self.entry("cost", 95, 0)

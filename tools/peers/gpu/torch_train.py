@@ -265,7 +265,7 @@ def main():
         form, loss_of, tried = known, ready(training, known, options), {}
     else:
         form, loss_of, tried = fastest(training, first, then, options)
-    about = serve.versions(torch, options.device) | training.about | ({"tried": tried} if tried else {})
+    about = serve.versions(torch, options.device) | training.about | {"form": form} | ({"tried": tried} if tried else {})
     serve.serve(lambda: training.measure(loss_of, form, options.steps), about, options.once)
 
 
