@@ -6,6 +6,7 @@
 #include "cli/machine.h"
 #include "harness/device/cpu/team.h"
 #include "harness/device/device.h"
+#include "harness/device/settings.h"
 #include "harness/run/run.h"
 
 #include <algorithm>
@@ -34,6 +35,7 @@ Command bench_command(CLI::App& root) {
   app->set_help_flag();  // Google Benchmark explains its flags itself
   app->prefix_command();
   return {app, [app] {
+            refuse_other_precision(DeviceKind::cpu);
             cpu::restart_on(cpu::rank_cpus());  // it measures in this process
             BenchRequest request;
             request.flags = app->remaining();

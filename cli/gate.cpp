@@ -8,6 +8,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/words.h"
+#include "harness/device/settings.h"
 
 #include <fmt/format.h>
 
@@ -51,6 +52,7 @@ int run(const GateOptions& options, ExitStyle style) {
     fmt::print("{}", gate_list(request.catalogue, options.json));
     return 0;
   }
+  for (const DeviceKind device : {DeviceKind::cpu, DeviceKind::cuda}) refuse_other_precision(device);
   request.budget = budget_of(options.budget);
   request.gpus = options.gpus;
   if (!request.gpus.empty()) (void)gate::gpu_words("gate: --gpus", request.gpus);

@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/program.h"
+#include "harness/device/settings.h"
 
 #include <algorithm>
 
@@ -15,10 +16,10 @@ namespace {
 bool is_setting(std::string_view name) {
   for (const char* own : {"ASSAY_HOST", "ASSAY_RSH", "CUDA_VISIBLE_DEVICES"})
     if (name == own) return false;
-  for (const char* prefix : {"ASSAY_", "NCCL_", "CUDA_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "UCX_", "FI_", "OMP_",
-                             "MKL_", "ONEDNN_", "DNNL_", "OPENBLAS_"})
+  if (name.starts_with("OMPI_")) return false;  // mpirun passes these itself
+  for (const char* prefix : {"ASSAY_", "NCCL_", "CUDA_", "CUBLAS", "CUDNN_", "OMP_"})
     if (name.starts_with(prefix)) return true;
-  return false;
+  return changes_figures(name);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/device/settings.h"
+#include "harness/hosts/process.h"
 #include "harness/json/members.h"
 #include "harness/record/flags.h"
 
@@ -67,6 +69,8 @@ void EachHost::start(int index) {
                       {"ASSAY_HOST", host.name}};
   for (const char* name : {"ASSAY_CACHE", "ASSAY_HEARTBEAT_LIMIT", "ASSAY_LAUNCH_LIMIT"})
     if (const char* value = std::getenv(name)) variables[name] = value;
+  for (const auto& [name, value] : inherited_variables())
+    if (changes_figures(name)) variables.try_emplace(name, value);
   if (!order_.cpus.empty())
     variables["ASSAY_CPUS"] = fmt::format("{}", fmt::join(order_.cpus[static_cast<std::size_t>(index)], ","));
   host.process = agents_.start(index, "each-host", variables);

@@ -14,6 +14,7 @@
 #include "harness/hosts/placement.h"
 #include "harness/record/flags.h"
 #include "harness/run/case_errors.h"
+#include "harness/run/case_settings.h"
 #include "harness/run/gpu_energy.h"
 #include "harness/sampling/links.h"
 #include "harness/sampling/straggler.h"
@@ -439,6 +440,7 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& world,
   record.choices = std::move(context.outputs.choices);
   for (const auto& [name, value] : context.outputs.labels) record.labels[name] = value;
   record.flags.insert(record.flags.end(), context.outputs.flags.begin(), context.outputs.flags.end());
+  describe_settings(*order.family, order.params, record);
   errors.record(record);
   if (device.info().emulated) {
     record.flags.emplace_back(flag::emulated_gpu);
@@ -475,6 +477,7 @@ Record merge_parts(std::vector<Record> parts) {
         join_check(*same, check, rank);
     }
     join_errors(whole.errors, part.errors);
+    join_settings(whole, part, rank);
     for (const std::string& text : part.flags)
       if (!flag::has(whole.flags, text)) whole.flags.push_back(text);
     if (const auto own = part.labels.find("connections_so_far"); own != part.labels.end())

@@ -7,6 +7,7 @@
 #include "harness/core/units.h"
 #include "harness/core/version.h"
 #include "harness/device/cpu/team.h"
+#include "harness/device/settings.h"
 #include "harness/hosts/placement.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/findings.h"
@@ -302,6 +303,7 @@ DeviceKind device_of_run(const fs::path& dir) { return device_of(read_run(dir).r
 
 ExitCode run_plan(const RunRequest& asked, std::span<const Family> families) {
   RunRequest request = asked;
+  refuse_other_precision(request.plan.device);
   std::ranges::move(flags_of(user_root()), std::back_inserter(request.flags));
   if (std::getenv("OMP_PROC_BIND") || std::getenv("GOMP_CPU_AFFINITY"))
     cpu::bind_this_thread(cpu::rank_cpus());  // OpenMP has bound this thread to one CPU, which workers would inherit

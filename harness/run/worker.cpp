@@ -6,6 +6,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/device/cpu/team.h"
+#include "harness/device/settings.h"
 #include "harness/hosts/gpu_place.h"
 #include "harness/hosts/placement.h"
 #include "harness/run/case_message.h"
@@ -68,7 +69,8 @@ void describe_connections(Record& record, Communicator& comm) {
     if (const std::string made = comm.connections(); !made.empty()) record.labels["connections_so_far"] = made;
     for (std::string& remark : comm.remarks()) record.flags.push_back(std::move(remark));
   } catch (const std::exception& caught) {
-    record.flags.push_back(fmt::format("the connections are not known: {}", caught.what()));
+    record.labels["connections_so_far"] = "unknown";
+    record.flags.push_back(fmt::format("the transports between ranks are unknown: {}", caught.what()));
   }
 }
 
@@ -118,6 +120,7 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
                                   },
                                   [&link](Fault fault) { link.send(message::Injected{std::string(name_of(fault))}); }};
   try {
+    refuse_other_precision(device_kind());  // a host may have settings of its own
     device = make_device(device_kind(), place.local_rank);
     comm = make_world(link, place, *device);
     if (comm->size() != place.size || comm->rank() != place.rank)

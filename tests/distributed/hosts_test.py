@@ -94,7 +94,7 @@ class Hosts(HostsCase):
 
     @with_mpi
     def test_settings_of_libraries_reach_the_other_hosts(self):
-        settings = {"NCCL_DEBUG": "WARN", "CUDA_MODULE_LOADING": "EAGER", "CUDA_DEVICE_MAX_CONNECTIONS": "1",
+        settings = {"NCCL_DEBUG": "WARN", "GOMP_SPINCOUNT": "100", "CUDA_MODULE_LOADING": "EAGER", "CUDA_DEVICE_MAX_CONNECTIONS": "1",
                     "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "CUBLASLT_LOG_LEVEL": "1", "CUDNN_LOGLEVEL_DBG": "0"}
         self.profile("two", "unset " + " ".join(settings), "export CUDA_VISIBLE_DEVICES=1")
         self.start(*self.probe("hang"), "--ranks", "2", "--out", self.out,
@@ -109,6 +109,20 @@ class Hosts(HostsCase):
         for host, visible in (("one", "0"), ("two", "1")):
             self.assertEqual({name: found[host].get(name) for name in settings}, settings, host)
             self.assertEqual(found[host]["CUDA_VISIBLE_DEVICES"], visible, "the host's own")
+
+    @with_mpi
+    def test_settings_that_one_host_has_of_its_own_are_seen(self):
+        self.profile("two", "export OPENBLAS_CORETYPE=Haswell")
+        done = self.run_assay(*self.probe("ok"), "--ranks", "2", "--out", self.out, env=self.hosts("one", "two"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        record, = self.records()
+        self.assertEqual(record["conditions"].get("OPENBLAS_CORETYPE"), "not the same on all ranks")
+        self.assertIn("OPENBLAS_CORETYPE is not the same on all ranks: rank 1 has Haswell", record["flags"])
+        shutil.rmtree(self.out)
+        self.profile("two", "export ONEDNN_DEFAULT_FPMATH_MODE=BF16")
+        done = self.run_assay(*self.probe("ok"), "--ranks", "2", "--out", self.out, env=self.hosts("one", "two"))
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("unset ONEDNN_DEFAULT_FPMATH_MODE", self.records()[0]["reason"])
 
     @with_mpi
     def test_another_library_path_is_a_finding(self):

@@ -44,6 +44,24 @@ TEST(MergeParts, ACheckHoldsWhenItHoldsOnEveryRank) {
   EXPECT_FALSE(whole.comparable);
 }
 
+TEST(MergeParts, SettingsThatOneHostAloneHasAreConditionsToo) {
+  Record a = part(0), b = part(1), c = part(2);
+  a.conditions = {{"NCCL_ALGO", "Ring"}, {"root", "0"}};
+  b.conditions = {{"NCCL_ALGO", "Ring"}};
+  c.conditions = {{"NCCL_ALGO", "Tree"}, {"NCCL_PROTO", "LL"}, {"root", "2"}};
+  const Record same = merge_parts({a, b});
+  EXPECT_EQ(same.conditions, a.conditions);
+  EXPECT_TRUE(same.flags.empty());
+  const Record whole = merge_parts({a, b, c});
+  EXPECT_EQ(whole.conditions, (Attributes{{"NCCL_ALGO", "not the same on all ranks"},
+                                          {"NCCL_PROTO", "not the same on all ranks"},
+                                          {"root", "0"}}));
+  EXPECT_EQ(whole.flags, (std::vector<std::string>{"NCCL_ALGO is not the same on all ranks: rank 2 has Tree",
+                                                   "NCCL_PROTO is not the same on all ranks: rank 2 has LL"}));
+  const Record lacking = merge_parts({a, part(1)});
+  EXPECT_EQ(lacking.flags, std::vector<std::string>{"NCCL_ALGO is not the same on all ranks: rank 1 has none"});
+}
+
 TEST(MergeParts, ErrorsOfAllHostsAreKeptAndThoseOfASharedGpuCountOnce) {
   Record a = part(0), b = part(1), c = part(2);
   a.errors = {{"h1", "eth0", "carrier_down", 1}, {"h1", "0000:1b:00.0", "xid_79", 1}};
