@@ -108,7 +108,7 @@ class Communicator {
 
   // The transports of every connection that this process has made so far: "P2P/CUMEM, SHM/direct/direct". Libraries
   // connect at the first call that needs it and keep the connection, so it may be from before this case. Empty:
-  // unknown.
+  // none, or this communicator never says. Throws Error with the reason if they are unknown here.
   virtual std::string connections() { return {}; }
   // Warnings for readers of a record, with a fix for each, such as a socket between two GPUs of one host.
   virtual std::vector<std::string> remarks() { return {}; }

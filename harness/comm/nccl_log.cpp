@@ -3,10 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstddef>
+#include <cstdlib>
+#include <cstring>
 #include <optional>
 
 namespace assay {
@@ -136,6 +143,26 @@ std::string NcclLog::transports() const {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
+}
+
+NcclLogFile open_nccl_log(const std::string& descriptors) {
+  NcclLogFile log;
+  for (const char* name : {"NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS"})
+    if (std::getenv(name)) {
+      log.why_not = fmt::format("{} is set, so NCCL's log is the user's", name);
+      return log;
+    }
+  log.fd = ::memfd_create("assay-nccl-log", MFD_CLOEXEC);
+  log.path = fmt::format("{}/{}", descriptors, log.fd);
+  const int opened = log.fd < 0 ? -1 : ::open(log.path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (opened < 0) {
+    log.why_not = fmt::format("NCCL cannot log to {}: {}", log.fd < 0 ? "memory" : log.path, std::strerror(errno));
+    if (log.fd >= 0) ::close(log.fd);
+    log.fd = -1;
+    return log;
+  }
+  ::close(opened);
+  return log;
 }
 
 std::vector<std::string> socket_remarks(const std::set<NcclLink>& links, const std::vector<std::uint64_t>& host_of,

@@ -42,6 +42,17 @@ class NcclLog {
   std::string warning_;
 };
 
+// An anonymous file that NCCL can open by its path, to log there.
+struct NcclLogFile {
+  int fd = -1;          // of the caller; -1: there is none
+  std::string path;     // for NCCL_DEBUG_FILE
+  std::string why_not;  // empty if there is one
+};
+
+// No file if the user has decided what NCCL logs, or where (NCCL_DEBUG, NCCL_DEBUG_FILE, NCCL_DEBUG_SUBSYS), or if it
+// cannot be opened by its path below `descriptors`: NCCL would then log to the standard output.
+NcclLogFile open_nccl_log(const std::string& descriptors = "/proc/self/fd");
+
 // Warnings, with a fix each, about links that should not use a socket: between ranks of one host (`host_of` by rank),
 // or if there is InfiniBand.
 std::vector<std::string> socket_remarks(const std::set<NcclLink>& links, const std::vector<std::uint64_t>& host_of,

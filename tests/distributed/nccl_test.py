@@ -168,6 +168,33 @@ class Gpus(TestbedCase):
         self.assertEqual(record["labels"]["connections_so_far"], "NET/Socket")
         self.assertTrue([flag for flag in record["flags"] if "socket between GPUs of one host" in flag], record["flags"])
 
+    def test_transports_are_unknown_where_the_user_has_nccls_log(self):
+        log = os.path.join(self.folder, "nccl.log")
+        for settings in ({"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": log, "NCCL_DEBUG_SUBSYS": "INIT"}, {"NCCL_DEBUG_SUBSYS": "NET"}):
+            self.out += "-x"
+            done = self.collective("--ranks", "2", op="all_reduce", env=self.emulation(**settings))
+            self.assertEqual(done.returncode, 0, done.stderr + self.reason())
+            record, = self.records()
+            self.assertEqual(record["labels"]["connections_so_far"], "unknown")
+            self.assertNotIn("algorithm", record["choices"])
+            self.assertEqual([flag for flag in record["flags"] if "transports" in flag],
+                             ["the transports between ranks are unknown: "
+                              f"{next(iter(settings))} is set, so NCCL's log is the user's"])
+        with open(log) as file:
+            text = file.read()
+        self.assertIn("NCCL INFO", text)
+        self.assertNotIn("Algo", text)  # of the subsystem TUNING, which the user did not ask for
+
+    def test_settings_of_nccl_are_conditions(self):
+        done = self.collective("--ranks", "1,2", op="all_reduce", nvls=["auto", "off"], env=self.emulation(NCCL_ALGO="Ring"))
+        self.assertEqual(done.returncode, 0, done.stderr + self.reason())
+        kept = {(record["world"]["ranks"], record["params"]["nvls"]):
+                {name: value for name, value in record["conditions"].items() if name.startswith("NCCL_")}
+                for record in self.records() if record["status"] == "ok"}
+        self.assertEqual({kept[2, "auto"].get("NCCL_ALGO"), kept[2, "off"].get("NCCL_ALGO")}, {"Ring"})
+        self.assertEqual({name for one in kept.values() for name in one}, {"NCCL_ALGO"})
+        self.assertEqual(kept[1, "auto"], {})
+
     def test_no_network_interface(self):
         done = self.collective("--ranks", "2", op="all_reduce", env=self.emulation(NCCL_SOCKET_IFNAME="nosuch0"))
         self.assertEqual(done.returncode, 4, done.stderr)

@@ -171,7 +171,10 @@ void NcclCommunicator::all_gather_host(const void* send, void* receive, std::siz
   hosts_->all_gather(send, receive, bytes);
 }
 
-std::string NcclCommunicator::connections() { return log_capture().read().transports(); }
+std::string NcclCommunicator::connections() {
+  if (const std::string& why_not = log_capture().why_not(); !why_not.empty()) throw Error(why_not);
+  return log_capture().read().transports();
+}
 
 std::vector<std::string> NcclCommunicator::remarks() {
   if (share_gpu_) return {};

@@ -2,12 +2,12 @@
 
 #include "harness/comm/nccl/window.h"
 
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 namespace assay::nccl {
 
@@ -22,13 +22,14 @@ Reset find_reset() { return reinterpret_cast<Reset>(find_symbol("ncclResetDebugI
 }  // namespace
 
 LogCapture::LogCapture() {
-  if (std::getenv("NCCL_DEBUG")) return;
-  fd_ = ::memfd_create("assay-nccl-log", MFD_CLOEXEC);
+  NcclLogFile file = open_nccl_log();
+  fd_ = file.fd;
+  why_not_ = std::move(file.why_not);
   if (fd_ < 0) return;
   // NCCL opens, and truncates, the file each time it reads its variables.
   setenv("NCCL_DEBUG", "INFO", 1);
-  setenv("NCCL_DEBUG_SUBSYS", subsystems, 0);
-  setenv("NCCL_DEBUG_FILE", ("/proc/self/fd/" + std::to_string(fd_)).c_str(), 1);
+  setenv("NCCL_DEBUG_SUBSYS", subsystems, 1);
+  setenv("NCCL_DEBUG_FILE", file.path.c_str(), 1);
 }
 
 LogCapture::~LogCapture() {

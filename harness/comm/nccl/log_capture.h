@@ -3,10 +3,12 @@
 
 #include "harness/comm/nccl_log.h"
 
+#include <string>
+
 namespace assay::nccl {
 
-// Directs NCCL's log at level INFO into an anonymous file; create it before the process's first NCCL call. If the user
-// has set NCCL_DEBUG, the log is theirs and nothing is captured.
+// Directs NCCL's log at level INFO into an anonymous file; create it before the process's first NCCL call. Where that
+// is impossible, or the user has set one of NCCL_DEBUG*, nothing is captured and no variable is changed.
 class LogCapture {
  public:
   LogCapture();
@@ -14,6 +16,8 @@ class LogCapture {
   LogCapture(const LogCapture&) = delete;
   LogCapture& operator=(const LogCapture&) = delete;
 
+  // Empty if the log is captured.
+  const std::string& why_not() const { return why_not_; }
   // The log so far.
   const NcclLog& read();
   // Turns NCCL's logging of each call's algorithm on or off; false if this NCCL cannot change it. No other thread may
@@ -23,6 +27,7 @@ class LogCapture {
 
  private:
   int fd_ = -1;
+  std::string why_not_;
   long long read_ = 0;
   NcclLog log_;
 };

@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <cstdlib>
+
 namespace assay {
 namespace {
 
@@ -101,6 +105,42 @@ TEST(SocketRemarks, OnlyWhereASocketIsUnexpected) {
   ASSERT_THAT(socket_remarks(between, hosts, true), SizeIs(1));
   EXPECT_THAT(socket_remarks(between, hosts, true)[0], HasSubstr("InfiniBand (rank 1 to 2)"));
   EXPECT_THAT(socket_remarks({{0, 9, "NET/Socket"}, {0, 2, "NET/IB"}}, hosts, true), IsEmpty());
+}
+
+class OpenNcclLog : public testing::Test {
+ protected:
+  OpenNcclLog() {
+    for (const char* name : names_) unsetenv(name);
+  }
+  ~OpenNcclLog() override {
+    for (const char* name : names_) unsetenv(name);
+  }
+  static constexpr const char* names_[] = {"NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS"};
+};
+
+TEST_F(OpenNcclLog, CanBeWrittenByItsPath) {
+  const NcclLogFile log = open_nccl_log();
+  ASSERT_GE(log.fd, 0) << log.why_not;
+  EXPECT_EQ(log.why_not, "");
+  EXPECT_EQ(::access(log.path.c_str(), W_OK), 0);
+  ::close(log.fd);
+}
+
+TEST_F(OpenNcclLog, IsTheUsersIfTheyHaveDecidedAnythingAboutIt) {
+  for (const char* name : names_) {
+    setenv(name, "INIT", 1);
+    const NcclLogFile log = open_nccl_log();
+    EXPECT_EQ(log.fd, -1);
+    EXPECT_EQ(log.why_not, std::string(name) + " is set, so NCCL's log is the user's");
+    unsetenv(name);
+  }
+}
+
+TEST_F(OpenNcclLog, IsNotOpenedWhereNcclCouldNotWriteToIt) {
+  const NcclLogFile log = open_nccl_log("/no/such/folder");
+  EXPECT_EQ(log.fd, -1);
+  EXPECT_THAT(log.why_not, HasSubstr("/no/such/folder/"));
+  EXPECT_THAT(log.why_not, HasSubstr("No such file"));
 }
 
 }  // namespace
