@@ -124,6 +124,13 @@ class Hosts(HostsCase):
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertIn("unset ONEDNN_DEFAULT_FPMATH_MODE", self.records()[0]["reason"])
 
+    def test_settings_reach_every_host_that_measures_by_itself(self):
+        self.profile("two", "unset GOMP_SPINCOUNT")
+        done = self.run_assay(*self.probe("ok"), "--each-host", "--out", self.out, env=self.hosts("one", "two", GOMP_SPINCOUNT="100"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({record["ranks"][0]["host"]: record["conditions"].get("GOMP_SPINCOUNT") for record in self.records()},
+                         {"one": "100", "two": "100"})
+
     @with_mpi
     def test_another_library_path_is_a_finding(self):
         own, other = (":".join(filter(None, (path, os.environ.get("LD_LIBRARY_PATH")))) for path in ("/opt/own", "/opt/other"))
