@@ -3,6 +3,7 @@
 #include "harness/bench/session.h"
 #include "harness/core/nearest.h"
 #include "harness/core/version.h"
+#include "harness/device/settings.h"
 
 #include <benchmark/benchmark.h>
 
@@ -122,6 +123,8 @@ ExitCode run_benchmarks(const BenchRequest& request) {
       run_case(state, session, i, code);
     })->UseManualTime();
   benchmark::AddCustomContext("assay_version", std::string(build_info().version));
+  for (const Setting& setting : settings_here(DeviceKind::cpu, 1))
+    benchmark::AddCustomContext(setting.name, setting.value);
   const std::size_t selected = benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   if (selected == 0)

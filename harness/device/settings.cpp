@@ -51,6 +51,7 @@ constexpr Row rows[] = {
     {"*_DIR", std::nullopt},
     {"*_LIBRARY", std::nullopt},
     {"*_NUM_THREADS", std::nullopt},
+    {"MKL_*_LAYER", std::nullopt},
     {"CUBLAS_*", figures, Where::cuda},
     {"CUBLASLT_*", figures, Where::cuda},
     {"CUDNN_*", figures, Where::cuda},

@@ -1,5 +1,6 @@
 """Environment variables that change figures: refused, or a condition of the record, so that no clean run is compared with it."""
 
+import json
 import os
 import unittest
 
@@ -47,6 +48,11 @@ class OnCpu(Settings):
         self.assertEqual(self.kept(ASSAY_ISA="generic", GOMP_SPINCOUNT="0", OPENBLAS_CORETYPE="Haswell", ONEDNN_VERBOSE="1"),
                          ({"ASSAY_ISA": "generic", "GOMP_SPINCOUNT": "0", "OPENBLAS_CORETYPE": "Haswell", "ONEDNN_VERBOSE": "1"},
                           ["ONEDNN_VERBOSE=1 slows what is measured"]))
+
+    def test_bench_says_what_is_set(self):
+        done = self.assay("bench", "--benchmark_filter=^launch/op=handoff_block/", "--benchmark_min_time=0.001", "--benchmark_format=json",
+                          env={"DNNL_MAX_CPU_ISA": "AVX2"})
+        self.assertEqual(json.loads(done.stdout)["context"]["DNNL_MAX_CPU_ISA"], "AVX2", done.stderr)
 
     def test_compare_never_pairs_them_with_a_clean_run(self):
         # Neither what the run decides itself nor what only GPUs read is a condition.

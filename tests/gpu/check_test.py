@@ -256,6 +256,18 @@ class Running(Folder):
         self.assertEqual(runner.results["ratios"]["remark"],
                          f"{self.dir / 'configs'} {os.environ.get('LD_LIBRARY_PATH', '')}".strip())
 
+    def test_comparisons_say_why_there_is_no_ratio(self):
+        for verdict, reason, code, want in (("broken", "does not fit: 39 GiB", 1, "failed"), ("skipped", "no torch", 3, "skipped"),
+                                            ("unfinished", "no pair yet", 3, "timeout")):
+            (self.dir / "out/ratios").mkdir(parents=True, exist_ok=True)
+            rows = {"one": [{"name": "one", "verdict": verdict, "reason": reason}]}
+            (self.dir / "out/ratios/rows.json").write_text(json.dumps(rows))
+            runner = self.runner()
+            runner.run(check.Step(1, verdict, 30, "ratios", [sys.executable, "-c", f"raise SystemExit({code})", "one"]))
+            self.assertEqual(runner.results[verdict]["status"], want)
+            if want != "timeout":
+                self.assertEqual(runner.results[verdict]["remark"], f"one: {verdict}: {reason}")
+
     def test_records_say_how_a_run_went(self):
         assay = self.dir / "assay"
         lines = [{"key": "a", "status": "ok", "reason": ""}, {"key": "b", "status": "skipped", "reason": "no fp8"}]
