@@ -12,12 +12,15 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
 #include <limits>
 #include <optional>
 
 namespace assay {
 
 namespace {
+
+constexpr std::size_t max_value_bytes = 4096;  // longer ones are cut
 
 enum class Where { anywhere, cpu, mpi, cuda, nccl };  // mpi and nccl: with several ranks on that device
 
@@ -120,7 +123,7 @@ std::vector<Setting> settings_here(DeviceKind device, int ranks) {
     const std::string_view name = text.substr(0, equals), value = text.substr(equals + 1);
     const Row* row = row_of(name);
     if (row && counts(row->where, device, ranks) && !is_neutral(*row, value))
-      found.push_back({one_line(name), one_line(value), *row->effect});
+      found.push_back({one_line(name), one_line(value, max_value_bytes), *row->effect});
   }
   std::ranges::sort(found, {}, &Setting::name);
   return found;
