@@ -9,31 +9,19 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
-#include <map>
-#include <tuple>
 
 namespace assay::cli {
 
 namespace {
 
 void print_events(const std::vector<audit::KernelEvent>& events) {
-  struct Line {
-    int count = 0;
-    const audit::KernelEvent* last = nullptr;
-  };
-  std::map<std::tuple<std::string, std::string, std::int64_t>, Line> lines;
+  std::int64_t messages = 0;
+  for (const auto& event : events) messages += event.count;
+  fmt::print("\n{} message{} of the kernel in the last 7 days\n", messages, messages == 1 ? "" : "s");
   for (const auto& event : events) {
-    Line& line = lines[{event.kind, event.device, event.code}];
-    ++line.count;
-    line.last = &event;
-  }
-  fmt::print("\n{} message{} of the kernel in the last 7 days\n", events.size(), events.size() == 1 ? "" : "s");
-  for (const auto& [key, line] : lines) {
-    const auto& [kind, device, code] = key;
-    const auto when =
-        line.last->unix_seconds ? utc_text(static_cast<std::time_t>(*line.last->unix_seconds)) : "time unknown";
-    fmt::print("  {:<9} {}{}{} x, last {}: {}\n", kind, device, device.empty() ? "" : ", ", line.count, when,
-               line.last->text);
+    const auto when = event.unix_seconds ? utc_text(static_cast<std::time_t>(*event.unix_seconds)) : "time unknown";
+    fmt::print("  {:<9} {}{}{} x, last {}: {}\n", event.kind, event.device, event.device.empty() ? "" : ", ",
+               event.count, when, event.text);
   }
 }
 

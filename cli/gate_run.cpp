@@ -213,6 +213,7 @@ class Gate {
       fs::create_directory(root);
       gate::write_machine(configs_dir() / "gate-faults.json", request_.inject->id, root);
       variables["ASSAY_ROOT"] = root.string();
+      variables.erase("NCCL_IB_HCA");
     } else if (request_.inject) {
       words.push_back(*request_.inject->inject);
     }

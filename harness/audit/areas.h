@@ -42,6 +42,9 @@ void audit_software(const Subject& subject, Report& report);  // driver, librari
 void audit_counters(const Subject& subject, Report& report);
 void audit_events(const Subject& subject, const std::vector<KernelEvent>& events, Report& report);
 
+// Of a kind of problem; absent for an id that kinds.cpp lacks.
+std::optional<Severity> severity_of(std::string_view id);
+
 // Files that several areas read.
 
 // Whether this is a container, or one may not be ruled out: other processes, devices and mounts are hidden then, so
@@ -56,5 +59,12 @@ std::string slow_link(const Root& root, const std::string& pci);
 // PCI address of a NIC ("sys/class/net/eth0", "sys/class/infiniband/mlx5_0"); empty if it is none on that bus.
 std::string nic_address(const Root& root, const std::string& folder);
 bool has_nvswitch(const Root& root);
+// The last PCI address in a text, in the kernel's form "0000:1b:00.0"; empty if there is none.
+std::string last_pci_address(std::string_view text);
+// A setting of NCCL in the environment or else in /etc/nccl.conf; both empty if it stands in neither.
+struct Setting {
+  std::string value, from;
+};
+Setting nccl_setting(const Root& root, const std::string& name);
 
 }  // namespace assay::audit

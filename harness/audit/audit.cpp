@@ -27,7 +27,11 @@ void Report::add(std::string_view id, std::string_view device, std::string_view 
   for (Problem& problem : problems)
     if (problem.id == id && problem.device == name) {
       constexpr std::size_t max_seen = 1000;
-      if (problem.seen.size() < max_seen) problem.seen += "; " + what;
+      constexpr std::string_view and_more = "; and more";
+      if (problem.seen.size() < max_seen)
+        problem.seen += "; " + what;
+      else if (!problem.seen.ends_with(and_more))
+        problem.seen += and_more;
       return;
     }
   problems.push_back({kind->id, kind->severity, name, what, meaning.empty() ? kind->meaning : std::move(meaning),
@@ -131,6 +135,7 @@ Audit audit_machine(const Root& root, double now, double days) {
   audit_events(subject, log.events, report);
   if (log.sources.empty())
     report.add("kernel-log-unreadable", "", "no journal, no /var/log/kern.log or messages, no /dev/kmsg");
+  for (const std::string& what : log.cut) report.add("kernel-log-cut", "", what);
   if (log.latest_future)
     report.add("clock-wrong", "",
                "a line of the kernel's log is of " + utc_text(static_cast<std::time_t>(*log.latest_future)));
@@ -156,13 +161,17 @@ Json to_json(const Audit& audit) {
                         {"meaning", problem.meaning},
                         {"fix", problem.fix}});
   for (const auto& [name, value] : audit.facts) facts[name] = value;
+  const auto time = [](const std::optional<double>& moment) {
+    return moment ? Json(utc_text(static_cast<std::time_t>(*moment))) : Json(nullptr);
+  };
   for (const KernelEvent& event : audit.events)
-    events.push_back(
-        {{"time", event.unix_seconds ? Json(utc_text(static_cast<std::time_t>(*event.unix_seconds))) : Json(nullptr)},
-         {"kind", event.kind},
-         {"device", event.device},
-         {"code", event.code},
-         {"text", event.text}});
+    events.push_back({{"time", time(event.unix_seconds)},
+                      {"first", time(event.first_seconds)},
+                      {"count", event.count},
+                      {"kind", event.kind},
+                      {"device", event.device},
+                      {"code", event.code},
+                      {"text", event.text}});
   return {{"problems", std::move(problems)}, {"facts", std::move(facts)}, {"events", std::move(events)}};
 }
 

@@ -33,12 +33,15 @@ struct ProblemKind {
   std::string meaning, fix;
 };
 
+// Messages of one kind, device, code and problem, counted, so that a flood of one hides no other.
 struct KernelEvent {
-  std::optional<double> unix_seconds;  // absent: not known
+  std::optional<double> unix_seconds;   // of the last message; absent: not known
+  std::optional<double> first_seconds;  // of the first
+  std::int64_t count = 1;               // those before the last boot are counted apart
   std::string kind;       // "xid", "aer", "mce", "edac", "thermal", "link", "oom", "hung-task", "io", "read-only"
-  std::string device;     // empty: the line names none
+  std::string device;     // empty: the message names none
   std::int64_t code = 0;  // XID number; 0 for other kinds
-  std::string text;       // the message, without control characters
+  std::string text;       // the last message, without control characters
   std::string problem;    // id of the kind of problem that it is evidence of
 };
 
@@ -47,14 +50,15 @@ struct Audit {
   std::vector<Finding> findings;             // of the machine now; the problems include them
   std::vector<Problem> problems;             // faults first
   std::map<std::string, std::string> facts;  // "driver", "kernel", "bios", "nccl", "sysctl vm.overcommit_memory", ...
-  std::vector<KernelEvent> events;           // of past days, oldest first; those of unknown time at the end
+  std::vector<KernelEvent> events;           // of past days, by their last message; those of unknown time at the end
 };
 
 // Only reads. Events older than `days` before now are left out.
 Audit audit_machine(const Root& root, double now_unix_seconds, double days = 7);
 // Every problem id that audit_machine can report, in the order of severity.
 std::vector<ProblemKind> problem_kinds();
-// {"problems":[{id,severity,device,seen,meaning,fix}],"facts":{},"events":[{time: ISO or null,kind,device,code,text}]}
+// {"problems":[{id,severity,device,seen,meaning,fix}],"facts":{},
+//  "events":[{time, first: ISO or null,count,kind,device,code,text}]}; time and text are the last message's.
 Json to_json(const Audit& audit);
 
 }  // namespace assay::audit

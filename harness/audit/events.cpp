@@ -18,15 +18,9 @@ struct Group {
   std::string problem, device;
   std::int64_t code = 0;
   bool past = false;
-  int count = 0;
+  std::int64_t count = 0;
   const KernelEvent* last = nullptr;
 };
-
-bool is_fault(const std::string& problem) {
-  static const auto kinds = problem_kinds();
-  return std::ranges::any_of(
-      kinds, [&](const ProblemKind& kind) { return kind.id == problem && kind.severity == Severity::fault; });
-}
 
 // Whether the driver said later that the GPU needs no recovery any more.
 bool recovered(const KernelEvent& event, const std::vector<KernelEvent>& events) {
@@ -52,14 +46,14 @@ void audit_events(const Subject& subject, const std::vector<KernelEvent>& events
   for (const KernelEvent& event : events) {
     if (event.problem.empty()) continue;
     const bool old = event.unix_seconds && subject.boot && *event.unix_seconds < *subject.boot - 1;
-    const bool past = is_fault(event.problem) && (old || recovered(event, events));
+    const bool past = severity_of(event.problem) == Severity::fault && (old || recovered(event, events));
     const auto same = std::ranges::find_if(groups, [&](const Group& group) {
       return std::tie(group.problem, group.device, group.code, group.past) ==
              std::tie(event.problem, event.device, event.code, past);
     });
     Group& group =
         same != groups.end() ? *same : groups.emplace_back(Group{event.problem, event.device, event.code, past});
-    ++group.count;
+    group.count += event.count;
     group.last = &event;
   }
   constexpr int many_corrections = 10;  // a few are ordinary
@@ -68,6 +62,8 @@ void audit_events(const Subject& subject, const std::vector<KernelEvent>& events
     const Xid* const xid = group.last->kind == "xid" ? find_xid(group.code) : nullptr;
     auto meaning = xid ? std::string(xid->meaning) : std::string();
     auto fix = xid ? std::string(xid->action) : std::string();
+    if (xid && group.problem == "xid-fatal" && xid->severity != Severity::fault)
+      meaning += ", fatal: collectives hang until the GPU is reset";
     if (group.past)
       report.add("past-errors", group.device, seen_of(group) + ", before the last boot or reset", std::move(meaning));
     else

@@ -50,7 +50,8 @@ void find_missing(const Subject& subject, Report& report) {
     else if (!on_bus && root.exists("sys/bus/pci/devices") && !in_container)
       report.add("gpu-missing", gpu.pci, "with the management library, not on the PCI bus");
     else if (gpu.driver.empty() || gpu.driver == "nouveau")
-      report.add("gpu-driver", gpu.pci, gpu.driver.empty() ? "no driver is bound" : "driver " + gpu.driver);
+      report.add(is_data_centre_gpu(gpu.id) ? "gpu-no-driver" : "gpu-driver", gpu.pci,
+                 gpu.driver.empty() ? "no driver is bound" : "driver " + gpu.driver);
   }
   for (const std::string& pci : with_driver)
     if (root.exists("sys/bus/pci/devices") && !root.exists("sys/bus/pci/devices/" + pci) && !in_container)

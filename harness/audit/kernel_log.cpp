@@ -1,9 +1,13 @@
 // Where the kernel's log is kept, and its dates.
 #include "harness/audit/kernel_log.h"
+
+#include "harness/audit/areas.h"
 #include "harness/core/text.h"
+#include "harness/core/units.h"
 #include "harness/core/utc.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -15,6 +19,9 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
+#include <map>
+#include <tuple>
 
 extern char** environ;
 
@@ -22,37 +29,71 @@ namespace assay::audit {
 
 namespace {
 
-constexpr std::size_t max_bytes = std::size_t{8} << 20;  // of one log: its end
-constexpr std::size_t max_events = 4000;
+constexpr std::size_t block_bytes = std::size_t{4} << 20;
+constexpr std::uint64_t max_bytes = std::uint64_t{1} << 30;  // of one log: its end
+constexpr std::size_t max_kinds = 4000;                      // of messages that are no faults: those are all kept
 constexpr double hour = 3600, day = 24 * hour;
 
-// What can be read without waiting, at most its last 8 MiB; absent if it cannot be opened. /dev/kmsg gives one record
-// per read, and EPIPE where records were overwritten meanwhile.
-std::optional<std::string> log_text(const std::filesystem::path& path) {
+bool blank(char c) { return c == ' ' || c == '\t'; }
+
+// Hands a log on in pieces that end where a message does, so that a large one need not be held in memory.
+class Pieces {
+ public:
+  explicit Pieces(std::function<void(std::string_view)> take) : take_(std::move(take)) {}
+  void add(std::string_view bytes) {
+    text_ += bytes;
+    if (text_.size() < block_bytes) return;
+    for (std::size_t end = text_.size(); (end = text_.rfind('\n', end - 1)) != text_.npos && end > 0;)
+      if (end + 1 < text_.size() && !blank(text_[end + 1])) {
+        take_(std::string_view(text_).substr(0, end + 1));
+        text_.erase(0, end + 1);
+        break;
+      }
+    if (text_.size() > 4 * block_bytes) finish();  // a line without an end
+  }
+  void finish() {
+    take_(text_);
+    text_.clear();
+  }
+
+ private:
+  std::function<void(std::string_view)> take_;
+  std::string text_;
+};
+
+// Reads what can be read without waiting, of a large file its end; returns how many bytes were left out, absent if it
+// cannot be read. /dev/kmsg gives one record per read, and EPIPE where records were overwritten meanwhile.
+std::optional<std::uint64_t> read_log(const std::filesystem::path& path, Pieces pieces) {
   const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return std::nullopt;
-  if (const auto size = ::lseek(file, 0, SEEK_END); size > static_cast<off_t>(max_bytes))
-    ::lseek(file, size - static_cast<off_t>(max_bytes), SEEK_SET);
-  else
-    ::lseek(file, 0, SEEK_SET);
-  std::string all;
-  std::vector<char> piece(16384);
+  const auto size = static_cast<std::uint64_t>(std::max<off_t>(::lseek(file, 0, SEEK_END), 0));
+  const std::uint64_t left_out = size - std::min(size, max_bytes);
+  ::lseek(file, static_cast<off_t>(left_out), SEEK_SET);
+  std::uint64_t all = 0;
+  std::vector<char> piece(65536);
   bool readable = true;
-  while (all.size() < 2 * max_bytes) {
+  while (all < 2 * max_bytes) {
     const auto got = ::read(file, piece.data(), piece.size());
     if (got < 0 && (errno == EPIPE || errno == EINTR)) continue;
-    if (got < 0 && errno != EAGAIN) readable = !all.empty();
+    if (got < 0 && errno != EAGAIN) readable = all > 0;
     if (got <= 0) break;
-    all.append(piece.data(), static_cast<std::size_t>(got));
+    all += static_cast<std::uint64_t>(got);
+    pieces.add({piece.data(), static_cast<std::size_t>(got)});
   }
   ::close(file);
-  return readable ? std::optional(std::move(all)) : std::nullopt;
+  pieces.finish();
+  return readable ? std::optional(left_out) : std::nullopt;
 }
 
-// What a program prints, ended after `seconds`; absent if there is none, or it fails.
-std::optional<std::string> output_of(std::vector<std::string> program, double seconds) {
+struct Printed {
+  std::uint64_t bytes = 0;
+  bool whole = false;  // it came to its end in time and succeeded
+};
+
+// Reads what a program prints within `seconds`. Nothing if there is no such program.
+Printed read_output(std::vector<std::string> program, double seconds, Pieces pieces) {
   std::array<int, 2> ends;
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
@@ -65,17 +106,18 @@ std::optional<std::string> output_of(std::vector<std::string> program, double se
   const bool started = ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ) == 0;
   posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
-  std::string all;
+  Printed printed;
   bool ended = false;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   std::vector<char> piece(65536);
-  while (started && all.size() < max_bytes) {
+  while (started) {
     const auto left = std::chrono::duration<double>(deadline - std::chrono::steady_clock::now()).count();
     pollfd ready{ends[0], POLLIN, 0};
     if (left <= 0 || ::poll(&ready, 1, static_cast<int>(std::ceil(left * 1000))) <= 0) break;
     const auto got = ::read(ends[0], piece.data(), piece.size());
     if ((ended = got <= 0)) break;
-    all.append(piece.data(), static_cast<std::size_t>(got));
+    printed.bytes += static_cast<std::uint64_t>(got);
+    pieces.add({piece.data(), static_cast<std::size_t>(got)});
   }
   ::close(ends[0]);
   int status = 1;
@@ -83,8 +125,9 @@ std::optional<std::string> output_of(std::vector<std::string> program, double se
     if (!ended) ::kill(child, SIGKILL);
     ::waitpid(child, &status, 0);
   }
-  // Cut short by time or size, it still holds events.
-  return started && (!ended || status == 0) ? std::optional(std::move(all)) : std::nullopt;
+  pieces.finish();
+  printed.whole = ended && status == 0;
+  return printed;
 }
 
 // Digits of a fixed width.
@@ -170,115 +213,230 @@ std::string_view without_uptime(std::string_view message) {
   return message.substr(close + 2);
 }
 
-// Adds the events of another source but for those that are already there: an equal message within two minutes, as the
-// kernel's clock and the log's drift apart. Each known event stands for one.
-void merge(std::vector<KernelEvent>& known, const std::vector<LogLine>& found, double from, KernelLog& log,
-           double now) {
-  constexpr double drift = 120;
-  std::vector<KernelEvent> added;
-  std::vector<bool> taken(known.size(), false);
-  for (const LogLine& line : found) {
-    if (line.unix_seconds && *line.unix_seconds > now + hour)
-      log.latest_future = std::max(log.latest_future.value_or(0), *line.unix_seconds);
-    if (line.unix_seconds && *line.unix_seconds < from) continue;
-    auto event = parse_kernel_message(line.text);
-    if (!event) continue;
-    event->unix_seconds = line.unix_seconds;
-    bool twice = false;
-    for (std::size_t i = 0; i < known.size() && !twice; ++i)
-      if (!taken[i] && known[i].text == event->text &&
-          (!known[i].unix_seconds || !event->unix_seconds ||
-           std::abs(*known[i].unix_seconds - *event->unix_seconds) <= drift))
-        twice = taken[i] = true;
-    if (!twice) added.push_back(std::move(*event));
-    if (known.size() + added.size() >= max_events) break;
-  }
-  std::move(added.begin(), added.end(), std::back_inserter(known));
+// With the ends of lines that kmsg and rsyslog write as \x0a and #012.
+std::string with_ends_of_lines(std::string_view message) {
+  std::string text(message);
+  for (const std::string_view end : {"\\x0a", "#012"})
+    for (auto at = text.find(end); at != text.npos; at = text.find(end, at)) text.replace(at, end.size(), "\n");
+  return text;
 }
+
+template <typename F>
+void for_each_line(std::string_view text, F&& take) {
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    take(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+std::optional<double> later(std::optional<double> a, std::optional<double> b) {
+  return a && b ? std::max(*a, *b) : a ? a : b;
+}
+std::optional<double> earlier(std::optional<double> a, std::optional<double> b) {
+  return a && b ? std::min(*a, *b) : a ? a : b;
+}
+
+// The messages of one source, counted.
+class Counts {
+ public:
+  Counts(double from, double now, std::optional<double> boot) : from_(from), now_(now), boot_(boot) {}
+
+  void add(std::vector<LogLine> messages) {
+    // As a journal is printed: the newest first, but the lines of a report in the order in which they were written.
+    if (!messages.empty() && messages.front().unix_seconds.value_or(0) > messages.back().unix_seconds.value_or(0))
+      std::ranges::reverse(messages);
+    for (const LogLine& message : messages) add(message);
+  }
+
+  // As often as in the one of both that has more of it.
+  void join(Counts&& other) {
+    for (auto& [key, event] : other.events_) {
+      const auto [known, is_new] = events_.try_emplace(key, event);
+      if (is_new) continue;
+      KernelEvent& mine = known->second;
+      if (event.unix_seconds > mine.unix_seconds) mine.text = event.text;
+      mine.unix_seconds = later(mine.unix_seconds, event.unix_seconds);
+      mine.first_seconds = earlier(mine.first_seconds, event.first_seconds);
+      mine.count = std::max(mine.count, event.count);
+    }
+    latest_future_ = later(latest_future_, other.latest_future_);
+    left_out_ += other.left_out_;
+  }
+
+  void finish(KernelLog& log) {
+    for (auto& [key, event] : events_) log.events.push_back(std::move(event));
+    std::ranges::stable_sort(log.events, [](const KernelEvent& a, const KernelEvent& b) {
+      return a.unix_seconds && (!b.unix_seconds || *a.unix_seconds < *b.unix_seconds);
+    });
+    log.latest_future = latest_future_;
+    if (left_out_ > 0) log.cut.push_back(fmt::format("{} messages of further devices, none a fault", left_out_));
+  }
+
+ private:
+  using Key = std::tuple<std::string, std::string, std::string, std::int64_t, bool>;
+
+  void add(const LogLine& message) {
+    const auto& moment = message.unix_seconds;
+    if (moment && *moment > now_ + hour) latest_future_ = later(latest_future_, moment);
+    if (moment && *moment < from_) return;
+    for (KernelEvent& event : parse_kernel_message(message.text, address_before(message))) {
+      event.unix_seconds = event.first_seconds = moment;
+      const bool before_boot = moment && boot_ && *moment < *boot_ - 1;
+      Key key{event.kind, event.problem, event.device, event.code, before_boot};
+      auto known = events_.find(key);
+      if (known == events_.end() && events_.size() >= max_kinds && severity_of(event.problem) != Severity::fault) {
+        ++left_out_;
+      } else if (known == events_.end()) {
+        events_.emplace(std::move(key), std::move(event));
+      } else {
+        KernelEvent& mine = known->second;
+        ++mine.count;
+        if (moment >= mine.unix_seconds) mine.text = std::move(event.text);
+        mine.unix_seconds = later(mine.unix_seconds, moment);
+        mine.first_seconds = earlier(mine.first_seconds, moment);
+      }
+    }
+  }
+
+  // Drivers split a report over several messages, of which only the first names the device: the last address that the
+  // same one ("NVRM:") named within a second.
+  std::string address_before(const LogLine& message) {
+    const std::string_view text = message.text;
+    const std::string speaker = speaker_of(text);
+    if (speaker.empty()) return {};
+    if (auto address = last_pci_address(text); !address.empty()) {
+      named_[speaker] = {message.unix_seconds, std::move(address)};
+      return {};
+    }
+    const auto named = named_.find(speaker);
+    if (named == named_.end()) return {};
+    const double apart = std::abs(message.unix_seconds.value_or(0) - named->second.moment.value_or(0));
+    return apart <= 1 ? named->second.address : std::string();
+  }
+
+  struct Named {
+    std::optional<double> moment;
+    std::string address;
+  };
+
+  double from_, now_;
+  std::optional<double> boot_;
+  std::map<Key, KernelEvent> events_;
+  std::int64_t left_out_ = 0;
+  std::optional<double> latest_future_;
+  std::map<std::string, Named> named_;  // by speaker
+};
 
 }  // namespace
 
 std::vector<LogLine> read_kmsg(std::string_view text, std::optional<double> boot) {
   std::vector<LogLine> all;
-  for (const std::string& line : lines(text)) {
-    if (line.starts_with(" ")) continue;  // " SUBSYSTEM=pci": belongs to the message above
-    const std::string_view all_of_it = line;
+  bool follows = false;  // whether a line that begins with blanks belongs to the last message
+  for_each_line(text, [&](std::string_view line) {
+    if (!line.empty() && blank(line.front())) {
+      line = trim(line);
+      // " SUBSYSTEM=pci" says something about the message, but is no line of it.
+      const auto name = std::min(line.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_"), line.size());
+      const bool property = name > 0 && name < line.size() && line[name] == '=';
+      if (follows && !property) all.back().text.append("\n").append(line);
+      return;
+    }
+    follows = false;
     std::optional<double> uptime;
     std::string_view message;
     if (const auto semicolon = line.find(';'); !line.starts_with("[") && semicolon != line.npos) {
-      const auto fields = split_commas(all_of_it.substr(0, semicolon));
+      const auto fields = split_commas(line.substr(0, semicolon));
       const auto microseconds = fields.size() >= 3 ? to_integer(fields[2]) : std::nullopt;
-      if (!microseconds || *microseconds < 0) continue;
+      if (!microseconds || *microseconds < 0) return;
       uptime = static_cast<double>(*microseconds) / 1e6;
-      message = all_of_it.substr(semicolon + 1);
+      message = line.substr(semicolon + 1);
     } else if (const auto close = line.find("] "); line.starts_with("[") && close != line.npos) {
-      uptime = decimal(trim(all_of_it.substr(1, close - 1)));
-      message = all_of_it.substr(close + 2);
+      uptime = decimal(trim(line.substr(1, close - 1)));
+      message = line.substr(close + 2);
     } else {
-      continue;
+      return;
     }
     LogLine& kept = all.emplace_back();
     if (boot && uptime) kept.unix_seconds = *boot + *uptime;
-    kept.text = message;
-  }
+    kept.text = with_ends_of_lines(message);
+    follows = true;
+  });
   return all;
 }
 
 std::vector<LogLine> read_syslog(std::string_view text, double now, bool local) {
   std::vector<LogLine> all;
-  for (const std::string& line : lines(text)) {
-    const std::string_view whole = line;
-    const auto blank = whole.find(' ');
-    if (blank == whole.npos) continue;
+  bool follows = false;
+  for_each_line(text, [&](std::string_view whole) {
+    if (!whole.empty() && blank(whole.front())) {
+      if (follows) all.back().text.append("\n").append(trim(whole));
+      return;
+    }
+    follows = false;
+    const auto gap = whole.find(' ');
+    if (gap == whole.npos) return;
     std::optional<double> moment;
-    auto rest = whole.substr(blank + 1);
-    if ((moment = rfc3339(whole.substr(0, blank), local)) || (moment = decimal(whole.substr(0, blank)))) {
+    auto rest = whole.substr(gap + 1);
+    if ((moment = rfc3339(whole.substr(0, gap), local)) || (moment = decimal(whole.substr(0, gap)))) {
     } else if ((moment = traditional(whole, now, local)) && whole.size() > 16) {
       rest = whole.substr(16);
     } else {
-      continue;
+      return;
     }
     const auto host = rest.find(' ');
-    if (host == rest.npos) continue;
+    if (host == rest.npos) return;
     rest.remove_prefix(host + 1);
-    if (!rest.starts_with("kernel: ")) continue;
-    all.push_back({moment, std::string(without_uptime(rest.substr(8)))});
-  }
+    if (!rest.starts_with("kernel: ")) return;
+    all.push_back({moment, with_ends_of_lines(without_uptime(rest.substr(8)))});
+    follows = true;
+  });
   return all;
 }
 
 KernelLog read_kernel_log(const Root& root, double now, double days, std::optional<double> boot) {
   KernelLog log;
   const double from = now - days * day;
-  std::optional<std::string> journal;
+  const Counts none(from, now, boot);
+  Counts all = none;
+  const auto syslog_into = [&](Counts& counts) {
+    return Pieces([&](std::string_view text) { counts.add(read_syslog(text, now, root.real())); });
+  };
+  const auto cut = [&](const std::string& source, std::uint64_t bytes) {
+    log.sources.push_back(source);
+    if (bytes > 0) log.cut.push_back(fmt::format("{}: its first {}", source, format_bytes(static_cast<double>(bytes))));
+  };
   if (root.real()) {
-    constexpr double max_seconds = 2;  // of a big journal, what was printed until then counts: the newest first
-    journal = output_of({"journalctl", "--quiet", "--no-pager", "--reverse", "--output=short-unix", "_TRANSPORT=kernel",
-                         "--since=@" + std::to_string(static_cast<std::int64_t>(std::max(from, 0.0)))},
-                        max_seconds);
-  }
-  if (journal && !journal->empty()) {
-    log.sources.emplace_back("journal");
-    merge(log.events, read_syslog(*journal, now, root.real()), from, log, now);
-  }
-  std::vector<LogLine> files;  // one source: a message moves from one to the next
-  for (const char* name : {"var/log/kern.log.1", "var/log/kern.log", "var/log/messages.1", "var/log/messages"})
-    if (const auto text = log_text(root.path() / name)) {
-      log.sources.push_back(std::string("/") + name);
-      for (LogLine& line : read_syslog(*text, now, root.real())) files.push_back(std::move(line));
-      // kern.log and messages may hold the same lines: merged apart.
-      if (std::string_view(name).ends_with(".1")) continue;
-      merge(log.events, files, from, log, now);
-      files.clear();
+    constexpr double max_seconds = 5;  // of a big journal, what was printed until then counts: the newest first
+    Counts journal = none;
+    const Printed printed =
+        read_output({"journalctl", "--quiet", "--no-pager", "--reverse", "--output=short-unix", "_TRANSPORT=kernel",
+                     "--since=@" + std::to_string(static_cast<std::int64_t>(std::max(from, 0.0)))},
+                    max_seconds, syslog_into(journal));
+    if (printed.bytes > 0) {
+      log.sources.emplace_back("journal");
+      if (!printed.whole)
+        log.cut.push_back(
+            fmt::format("journal: what journalctl had not printed within {:g} s, or could not read, after {}",
+                        max_seconds, format_bytes(static_cast<double>(printed.bytes))));
     }
-  merge(log.events, files, from, log, now);
-  if (const auto text = log_text(root.path() / "dev/kmsg")) {
-    log.sources.emplace_back("/dev/kmsg");
-    merge(log.events, read_kmsg(*text, boot), from, log, now);
+    all.join(std::move(journal));
   }
-  std::stable_sort(log.events.begin(), log.events.end(), [](const KernelEvent& a, const KernelEvent& b) {
-    return a.unix_seconds && (!b.unix_seconds || *a.unix_seconds < *b.unix_seconds);
-  });
+  // A message moves from one file to the next, so that both are one source; kern.log and messages may hold the same.
+  for (const char* name : {"var/log/kern.log", "var/log/messages"}) {
+    Counts files = none;
+    for (const char* older : {".1", ""}) {
+      const std::string path = std::string(name) + older;
+      if (const auto left_out = read_log(root.path() / path, syslog_into(files))) cut("/" + path, *left_out);
+    }
+    all.join(std::move(files));
+  }
+  Counts kmsg = none;
+  if (const auto left_out =
+          read_log(root.path() / "dev/kmsg", Pieces([&](std::string_view text) { kmsg.add(read_kmsg(text, boot)); })))
+    cut("/dev/kmsg", *left_out);
+  all.join(std::move(kmsg));
+  all.finish(log);
   return log;
 }
 

@@ -1,4 +1,5 @@
 // Which messages of the kernel are evidence of which problem, and of which device they speak.
+#include "harness/audit/areas.h"
 #include "harness/audit/kernel_log.h"
 #include "harness/audit/xids.h"
 #include "harness/core/text.h"
@@ -29,7 +30,8 @@ struct Pattern {
   Names names;
 };
 
-// The first that matches counts. Messages as in the sources of Linux and of the drivers named in them.
+// The first that matches counts. Words without capitals match in any case. Messages as in the sources of Linux and of
+// the drivers named in them.
 constexpr Pattern patterns[] = {
     {"gpu", "gpu-init-failed", "NVRM:", "RmInitAdapter failed", Names::last_pci},
     {"gpu", "gpu-lost", "NVRM:", "fallen off the bus", Names::last_pci},
@@ -50,14 +52,15 @@ constexpr Pattern patterns[] = {
     {"mce", "machine-check", "[Hardware Error]", "Corrected error", Names::none},
     {"thermal", "thermal-events", "temperature above threshold", "", Names::none},
     {"thermal", "thermal-events", "critical temperature", "", Names::none},
-    {"link", "nic-cable", "Port module event", "Cable", Names::last_pci},
+    {"link", "nic-cable", "Port module event[error]", "", Names::last_pci},
+    {"link", "nic-cable", "Port module event", "Cable unplugged", Names::last_pci},
+    {"link", "nic-power", "insufficient power on the pcie slot", "", Names::last_pci},
     {"link", "nic-health", "mlx5_core", "health compromised", Names::last_pci},
     {"link", "nic-timeout", "NETDEV WATCHDOG", "NETDEV WATCHDOG: ", Names::after_needle},
     {"link", "link-events", "link status definitely down", "interface ", Names::after_needle},
-    {"link", "link-events", "NIC Link is Down", "", Names::before_colon},
-    {"link", "link-events", "mlx5_core", "Link down", Names::before_colon},
-    {"link", "link-events", ": Link is down", "", Names::before_colon},
-    {"link", "link-events", ": Link is Down", "", Names::before_colon},
+    {"link", "link-events", "nic link is down", "", Names::before_colon},
+    {"link", "link-events", "mlx", "link down", Names::before_colon},
+    {"link", "link-events", ": link is down", "", Names::before_colon},
     {"oom", "oom-cgroup", "Memory cgroup out of memory: Killed process", "", Names::none},
     {"oom", "oom-kill", "Out of memory: Killed process", "", Names::none},
     {"hung-task", "hung-task", "INFO: task ", "blocked for more than", Names::none},
@@ -66,6 +69,10 @@ constexpr Pattern patterns[] = {
     {"hung-task", "cpu-lockup", "rcu", "detected stall", Names::none},
     {"io", "disk-lost", "nvme", "emoving after probe failure", Names::nvme},
     {"io", "disk-lost", "nvme", "Device not ready; aborting", Names::nvme},
+    {"io", "disk-lost", "nvme", "disabling device after reset failure", Names::nvme},
+    {"io", "disk-lost", "nvme", "no available path - failing", Names::nvme},
+    {"io", "disk-lost", "md/raid", "Disk failure on ", Names::after_needle},
+    {"io", "disk-errors", "nvme", "no usable path - requeuing", Names::nvme},
     {"io", "disk-errors", "nvme", "timeout, aborting", Names::nvme},
     {"io", "disk-errors", "nvme", "controller is down", Names::nvme},
     {"io", "disk-errors", "I/O error", ", dev ", Names::after_needle},
@@ -76,6 +83,7 @@ constexpr Pattern patterns[] = {
     {"read-only", "filesystem-errors", "XFS (", "orruption", Names::in_brackets},
     {"read-only", "filesystem-errors", "XFS (", "hutting down", Names::in_brackets},
     {"read-only", "filesystem-errors", "BTRFS", "forced readonly", Names::in_brackets},
+    {"files", "file-limit", "VFS: file-max limit", "", Names::none},
     {"nfs", "mount-stalled", "not responding", "nfs: server ", Names::after_needle},
     {"nfs", "mount-stalled", "Lustre", " was lost", Names::none},
     {"oops", "kernel-oops", "BUG: unable to handle", "", Names::none},
@@ -104,12 +112,6 @@ std::string address(std::string_view text) {
   return name;
 }
 
-std::string last_address(std::string_view text) {
-  for (std::size_t i = text.size(); i-- > 0;)
-    if (address_length(text.substr(i)) > 0 && (i == 0 || !hex(text[i - 1]))) return address(text.substr(i));
-  return {};
-}
-
 // Up to a blank or a mark that no device's name has.
 std::string word_at(std::string_view text) {
   const auto end = text.find_first_of(" \t,;()");
@@ -118,10 +120,16 @@ std::string word_at(std::string_view text) {
   return one_line(word, 64);
 }
 
-std::string device_of(const Pattern& pattern, std::string_view text) {
+std::size_t find(std::string_view text, std::string_view lower, std::string_view words) {
+  const bool any_case = std::none_of(words.begin(), words.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+  return (any_case ? lower : text).find(words);
+}
+
+// `lower`: the text in lower case.
+std::string device_of(const Pattern& pattern, std::string_view text, std::string_view lower) {
   switch (pattern.names) {
     case Names::none: break;
-    case Names::last_pci: return last_address(text);
+    case Names::last_pci: return last_pci_address(text);
     case Names::memory: {
       const auto at = text.find("MC");
       const auto end = text.find_first_not_of("0123456789", at + 2);
@@ -134,7 +142,7 @@ std::string device_of(const Pattern& pattern, std::string_view text) {
     }
     case Names::after_needle: {
       const std::string_view needle = pattern.second;
-      return word_at(text.substr(text.find(needle) + needle.size()));
+      return word_at(text.substr(find(text, lower, needle) + needle.size()));
     }
     case Names::in_brackets: {
       const auto open = text.find('('), close = text.find(')', open == text.npos ? 0 : open);
@@ -153,8 +161,19 @@ std::string device_of(const Pattern& pattern, std::string_view text) {
   return {};
 }
 
+// Whether a line calls its error "Fatal", or "Nonfatal" or "Non-fatal"; absent: neither.
+std::optional<bool> says_fatal(std::string_view lower) {
+  std::optional<bool> fatal;
+  for (auto at = lower.find("fatal"); at != lower.npos; at = lower.find("fatal", at + 1)) {
+    const auto before = lower.substr(0, at);
+    const bool non = before.ends_with("non") || before.ends_with("non-") || before.ends_with("non ");
+    fatal = fatal.value_or(false) || !non;
+  }
+  return fatal;
+}
+
 // "NVRM: Xid (PCI:0000:1b:00): 79, pid=..." and "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32".
-std::optional<KernelEvent> parse_xid(std::string_view text) {
+std::optional<KernelEvent> parse_xid(std::string_view text, std::string_view lower) {
   const bool is_switch = text.starts_with("nvidia-nvswitch");
   if (!is_switch && !text.starts_with("NVRM:")) return std::nullopt;
   const std::string_view start = is_switch ? "SXid (" : "Xid (";
@@ -169,8 +188,9 @@ std::optional<KernelEvent> parse_xid(std::string_view text) {
   event.kind = is_switch ? "sxid" : "xid";
   event.device = address(place);
   event.code = *number;
+  const auto fatal = says_fatal(lower);
   if (is_switch) {
-    event.problem = text.find(", Fatal") != text.npos ? "sxid-fatal" : "sxid";
+    event.problem = fatal.value_or(false) ? "sxid-fatal" : "sxid";
     return event;
   }
   const Xid* const xid = find_xid(*number);
@@ -178,25 +198,68 @@ std::optional<KernelEvent> parse_xid(std::string_view text) {
                   : xid->severity == Severity::fault ? "xid-fatal"
                   : xid->severity == Severity::info  ? "xid-application"
                                                      : "xid-hardware";
+  // Errors of NVLink 5 have the same numbers whether or not they are fatal.
+  if (*number >= 144 && *number <= 150 && fatal.value_or(false)) event.problem = "xid-fatal";
   // "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)": after a reset.
   if (*number == 154 && text.find("to 0x0 (None)") != text.npos) event.problem = "";
   return event;
 }
 
-}  // namespace
-
-std::optional<KernelEvent> parse_kernel_message(std::string_view message) {
-  auto event = parse_xid(message);
+std::optional<KernelEvent> parse_line(std::string_view text, const std::string& pci) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  auto event = parse_xid(text, lower);
   for (const Pattern& pattern : patterns) {
     if (event) break;
-    if (message.find(pattern.first) == message.npos || message.find(pattern.second) == message.npos) continue;
+    if (find(text, lower, pattern.first) == text.npos || find(text, lower, pattern.second) == text.npos) continue;
     event.emplace();
     event->kind = pattern.kind;
     event->problem = pattern.problem;
-    event->device = device_of(pattern, message);
+    event->device = device_of(pattern, text, lower);
+    if (event->device.empty() && pattern.names == Names::last_pci) event->device = pci;
   }
-  if (event) event->text = one_line(message, 400);
   return event;
+}
+
+}  // namespace
+
+std::string last_pci_address(std::string_view text) {
+  constexpr std::size_t domain = 4;  // digits before the first colon
+  for (auto colon = text.rfind(':'); colon != text.npos && colon >= domain; colon = text.rfind(':', colon - 1)) {
+    const auto start = colon - domain;
+    if (address_length(text.substr(start)) > 0 && (start == 0 || !hex(text[start - 1])))
+      return address(text.substr(start));
+  }
+  return {};
+}
+
+std::string speaker_of(std::string_view text) {
+  const auto end = text.find_first_of(" \n");
+  return end != text.npos && end > 0 && text[end - 1] == ':' ? std::string(text.substr(0, end)) : std::string();
+}
+
+std::vector<KernelEvent> parse_kernel_message(std::string_view message, const std::string& pci) {
+  const std::string speaker = speaker_of(message), own = last_pci_address(message);
+  std::string whole(message);
+  std::ranges::replace(whole, '\n', ' ');
+  std::vector<std::string> parts;
+  for (const std::string& line : lines(message)) {
+    if (parts.empty() || (!speaker.empty() && line.starts_with(speaker)))
+      parts.push_back(line);
+    else
+      parts.back() += " " + line;
+  }
+  std::vector<KernelEvent> events;
+  const auto add = [&](std::string_view text) {
+    if (auto event = parse_line(text, own.empty() ? pci : own)) {
+      event->text = one_line(whole, 400);
+      events.push_back(std::move(*event));
+    }
+  };
+  for (const std::string& part : parts) add(part);
+  if (events.empty() && parts.size() > 1) add(whole);
+  return events;
 }
 
 }  // namespace assay::audit

@@ -1,6 +1,6 @@
 // Every kind of problem: how bad it is, what it means, what to do. Problems that find_spoilers() reports bring their
 // own meaning and fix; their rows say it in short.
-#include "harness/audit/audit.h"
+#include "harness/audit/areas.h"
 
 #include <algorithm>
 
@@ -42,6 +42,8 @@ constexpr Row rows[] = {
      "check fans, filters and coolant"},
     {"no-management-library", warning, "the driver is loaded, but its management library does not answer",
      "install the driver's libraries (libnvidia-ml.so.1) of the same version"},
+    {"gpu-no-driver", fault, "no NVIDIA driver is bound to a data-centre GPU: no job can use it",
+     "install and load NVIDIA's driver (dmesg says why it did not load)"},
     // What find_spoilers() finds on GPUs
     {"gpu-driver", warning, "no NVIDIA driver is bound to the GPU", "install and load NVIDIA's driver"},
     {"gpu-link-width", warning, "the GPU's PCI Express link has fewer lanes than it could",
@@ -80,6 +82,8 @@ constexpr Row rows[] = {
     {"nic-timeout", warning, "the NIC did not send for seconds",
      "update driver and firmware; check the switch's flow control"},
     {"nic-cable", warning, "a cable or transceiver is missing, hot or broken", "replace cable or transceiver"},
+    {"nic-power", warning, "the slot gives the NIC less power than it needs, so it may run slowly or stop",
+     "look for the slot's power limit in the firmware, or move the card"},
     {"oom-kill", warning, "the machine ran out of memory and a process was killed", "find what used the memory"},
     {"oom-cgroup", info, "a job ran out of the memory that its cgroup allows", "ask for more memory"},
     {"hung-task", warning, "a process was stuck in the kernel for minutes",
@@ -88,11 +92,17 @@ constexpr Row rows[] = {
      "update kernel and firmware; look at the stack in the log"},
     {"kernel-oops", warning, "the kernel made an error; its state may be damaged", "reboot; update the kernel"},
     {"disk-errors", warning, "a disk failed to read or write", "check it with smartctl; replace it"},
-    {"disk-lost", fault, "a disk no longer answers", "reboot; if it returns, replace the disk"},
+    {"file-limit", warning, "no process could open a file, as the machine had too many open",
+     "raise sysctl fs.file-max, or find what opens so many"},
+    {"disk-lost", fault, "a disk no longer answers, or its array has dropped it",
+     "reboot; if it returns, replace the disk"},
     {"filesystem-errors", warning, "a file system found damage in itself", "unmount and check it (fsck, xfs_repair)"},
     {"mount-stalled", warning, "a file server did not answer for a while", "check server and network"},
     {"past-errors", warning, "an error that would have been a fault, before the last boot or reset",
      "watch it; if it returns, repair"},
+    {"kernel-log-cut", warning,
+     "a part of the kernel's log was not read, so it may hold an error that is not named here",
+     "rotate it (logrotate, journalctl --vacuum-size), and see what floods it"},
     {"kernel-log-unreadable", info, "no kernel log can be read, so past errors are not known",
      "run as root, or allow it: sysctl kernel.dmesg_restrict=0, group systemd-journal"},
     // From GPU to NIC
@@ -115,11 +125,16 @@ constexpr Row rows[] = {
     {"imex", warning, "IMEX is set up but does not run: no NVLink memory across hosts",
      "systemctl enable --now nvidia-imex"},
     // Network
+    {"fabric-down", fault, "no port by which GPUs reach other hosts has a link: jobs over several hosts cannot run",
+     "check the switch and the subnet manager (a port that stays in INIT lacks one), then cables and the NICs' driver"},
+    {"rail-down", fault, "a port by which GPUs reach other hosts has no link since boot, while others of its kind have",
+     "check cable, transceiver and switch port; if it is not to be used, name the others in NCCL_IB_HCA"},
+    {"nic-missing", warning, "NCCL is told to use a port that is not here: it uses the others, if any",
+     "see whether the NIC has left the bus (lspci), and its driver; correct NCCL_IB_HCA"},
     {"nic-link-lost", fault, "a NIC's link that was up is down", "check cable, transceiver and switch port"},
-    {"nic-down", warning, "a NIC has no link, while others of its kind have one",
-     "check cable, transceiver and switch port"},
-    {"nic-slow", warning, "a NIC's link is slower than those of its kind, or has fewer lanes",
-     "replace cable or transceiver"},
+    {"nic-down", warning, "a NIC that GPUs may need has no link", "check cable, transceiver and switch port"},
+    {"nic-slow", warning, "a NIC's link is slower than those of its kind",
+     "replace cable or transceiver; if it is meant so, name the ports that GPUs use in NCCL_IB_HCA"},
     {"nic-pcie", warning, "a NIC's PCI Express link is slower than it could be",
      "reseat the card; check the firmware's link settings"},
     {"nic-firmware", info, "NICs of one kind have different firmware", "update them to the same firmware"},
@@ -189,6 +204,11 @@ constexpr Row rows[] = {
 
 std::string_view name_of(Severity severity) {
   return severity == Severity::fault ? "fault" : severity == Severity::warning ? "warning" : "info";
+}
+
+std::optional<Severity> severity_of(std::string_view id) {
+  const auto* const row = std::ranges::find(rows, id, &Row::id);
+  return row != std::end(rows) ? std::optional(row->severity) : std::nullopt;
 }
 
 std::vector<ProblemKind> problem_kinds() {

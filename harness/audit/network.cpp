@@ -1,5 +1,7 @@
-// NICs: links that are down, slow or degraded, compared with those of the same kind.
+// NICs: links that are down, slow or degraded. Only others of the same kind, and whether GPUs depend on a port, tell
+// what a port should have: a second port that is not plugged in, or storage at another rate, is as it should be.
 #include "harness/audit/areas.h"
+#include "harness/core/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,43 +16,56 @@ namespace assay::audit {
 namespace {
 
 struct Port {
-  std::string name, kind;  // "mlx5_0", "eth0"; PCI ids of the NIC
+  std::string name, device, pci;  // "mlx5_0 port 2", "mlx5_0", "0000:18:00.0"
+  std::int64_t number = 1;
+  std::string kind;      // the card's model, which of its ports, what it speaks: ports that are used alike
+  bool compute = false;  // GPUs send by it
   bool up = false;
   bool was_up = false;         // since boot or since its counters were cleared
   std::optional<double> rate;  // Gbit/s
-  bool few_lanes = false;
   std::string seen;
 };
 
-std::string pci_kind(const Root& root, const std::string& pci) {
+std::string kind_of(const Root& root, const std::string& pci, const std::string& port) {
   const auto folder = "sys/bus/pci/devices/" + pci + "/";
-  return root.text(folder + "vendor").value_or("") + ":" + root.text(folder + "device").value_or("");
+  std::vector<std::string> parts;
+  for (const char* name : {"vendor", "device", "subsystem_vendor", "subsystem_device"})
+    parts.push_back(root.text(folder + name).value_or(""));
+  // One function for each port of a card.
+  return fmt::format("{} {} {}", fmt::join(parts, ":"), pci.substr(std::min(pci.rfind('.'), pci.size())), port);
 }
 
-std::vector<Port> infiniband_ports(const Root& root) {
+std::vector<Port> infiniband_ports(const Root& root, Report& report) {
   std::vector<Port> ports;
   for (const std::string& name : root.list("sys/class/infiniband")) {
-    const auto pci = nic_address(root, "sys/class/infiniband/" + name);
-    for (const std::string& number : root.list("sys/class/infiniband/" + name + "/ports")) {
-      const auto folder = "sys/class/infiniband/" + name + "/ports/" + number + "/";
+    const auto card = "sys/class/infiniband/" + name;
+    for (const std::string& number : root.list(card + "/ports")) {
+      const auto folder = card + "/ports/" + number + "/";
       Port port;
+      port.device = name;
+      port.number = to_integer(number).value_or(1);
       port.name = number == "1" ? name : name + " port " + number;
-      port.kind = pci_kind(root, pci) + " " + root.text(folder + "link_layer").value_or("");
+      port.pci = nic_address(root, card);
+      port.kind = fmt::format("{} {} {}", kind_of(root, port.pci, number), root.text(card + "/board_id").value_or(""),
+                              root.text(folder + "link_layer").value_or(""));
       const auto state = root.text(folder + "state").value_or("");  // "4: ACTIVE"
       if (state.empty()) continue;
       port.up = state.find("ACTIVE") != std::string::npos;
       port.was_up = root.integer(folder + "counters/link_downed").value_or(0) > 0;
       const auto rate = root.text(folder + "rate").value_or("");  // "400 Gb/sec (4X NDR)"
       if (const auto value = to_integer(rate)) port.rate = static_cast<double>(*value);
-      port.few_lanes = rate.find("(1X") != std::string::npos || rate.find("(2X") != std::string::npos;
       port.seen = fmt::format("state {}, {}, {}", state, root.text(folder + "phys_state").value_or("unknown"), rate);
+      report.fact("nic state " + port.name, state);
+      const auto open = std::min(rate.find('('), rate.size());
+      report.fact("nic rate " + port.name, rate.substr(0, open));
+      if (open < rate.size()) report.fact("nic width " + port.name, rate.substr(open + 1, rate.find(')') - open - 1));
       ports.push_back(std::move(port));
     }
   }
   return ports;
 }
 
-std::vector<Port> ethernet_ports(const Root& root) {
+std::vector<Port> ethernet_ports(const Root& root, Report& report) {
   std::vector<Port> ports;
   for (const std::string& name : root.list("sys/class/net")) {
     const auto folder = "sys/class/net/" + name + "/";
@@ -58,7 +73,7 @@ std::vector<Port> ethernet_ports(const Root& root) {
     if (pci.empty() || root.text(folder + "type").value_or("1") != "1") continue;  // 1: Ethernet (ARPHRD_ETHER)
     Port port;
     port.name = name;
-    port.kind = pci_kind(root, pci);
+    port.kind = kind_of(root, pci, root.text(folder + "dev_port").value_or("0"));
     const auto state = root.text(folder + "operstate").value_or("");
     const auto flags = root.text(folder + "flags").value_or("0x0");
     constexpr unsigned long administratively_up = 0x1;  // IFF_UP
@@ -68,28 +83,148 @@ std::vector<Port> ethernet_ports(const Root& root) {
     port.was_up = root.integer(folder + "carrier_up_count").value_or(0) > 0;
     if (const auto speed = root.integer(folder + "speed"); speed && *speed > 0)
       port.rate = static_cast<double>(*speed) / 1000;
-    port.seen = "state " + state + (port.rate ? fmt::format(", {:g} Gbit/s", *port.rate) : "");
+    const auto rate = port.rate ? fmt::format("{:g} Gbit/s", *port.rate) : "";
+    port.seen = "state " + state + (rate.empty() ? "" : ", " + rate);
+    report.fact("nic state " + name, state);
+    report.fact("nic rate " + name, rate);
     ports.push_back(std::move(port));
   }
   return ports;
 }
 
-void judge(const std::vector<Port>& ports, Report& report) {
-  std::map<std::string, double> best;
-  std::map<std::string, int> up;
+// NCCL_IB_HCA as NCCL reads it: names of devices, each of any port or of one ("mlx5_0:1"), separated by commas. A name
+// stands for all that begin with it, but after "=" only for itself; after "^" the list names what is not used.
+class NamedPorts {
+ public:
+  explicit NamedPorts(std::string_view text) {
+    for (bool* flag : {&others_, &exact_})
+      if (*flag = text.starts_with(flag == &others_ ? '^' : '='); *flag) text.remove_prefix(1);
+    for (const std::string& word : split_commas(text)) {
+      const auto colon = std::min(word.find(':'), word.size());
+      if (colon > 0)
+        names_.push_back({word.substr(0, colon), to_integer(word.substr(std::min(colon + 1, word.size())))});
+    }
+  }
+  bool has(const Port& port) const {
+    return std::ranges::any_of(names_, [&](const Name& name) { return fits(name, port); }) != others_;
+  }
+  // What a list of used ports names and the machine lacks.
+  std::vector<std::string> missing(const std::vector<Port>& ports) const {
+    std::vector<std::string> names;
+    for (const Name& name : names_)
+      if (!others_ && std::ranges::none_of(ports, [&](const Port& port) { return fits(name, port); }))
+        names.push_back(name.device + (name.port ? fmt::format(":{}", *name.port) : ""));
+    return names;
+  }
+
+ private:
+  struct Name {
+    std::string device;
+    std::optional<std::int64_t> port;
+  };
+  bool fits(const Name& name, const Port& port) const {
+    return (exact_ ? port.device == name.device : port.device.starts_with(name.device)) &&
+           (!name.port || *name.port == port.number);
+  }
+
+  bool others_ = false, exact_ = false;
+  std::vector<Name> names_;
+};
+
+// The root port or switch by which a device hangs on its processor; empty if there is none between. Absent if the
+// device's folder is no link into the tree of bridges, which shows it.
+std::optional<std::string> bridge_above(const Root& root, const std::string& pci) {
+  std::error_code failed;
+  const auto folder = std::filesystem::canonical(root.path() / "sys/bus/pci/devices" / pci, failed)
+                          .lexically_relative(std::filesystem::canonical(root.path(), failed));
+  bool in_tree = false;  // below "pci0000:15", the root of a tree
+  for (const auto& part : folder) {
+    const auto name = part.string();
+    if (name == pci) break;
+    if (last_pci_address(name) == name && !name.empty()) return name;
+    in_tree = in_tree || (name.starts_with("pci") && name.size() > 3);
+  }
+  return in_tree && !failed ? std::optional<std::string>("") : std::nullopt;
+}
+
+// Which ports GPUs send by: those that NCCL is told to use, or else those beside a GPU.
+struct Compute {
+  bool known = false;     // the ports are marked; else it may be any of them
+  bool expected = false;  // something depends on them
+};
+
+Compute mark_compute(const Subject& subject, std::vector<Port>& ports, Report& report) {
+  const auto& [root, machine, now, boot] = subject;
+  Compute compute;
+  if (const Setting hca = nccl_setting(root, "NCCL_IB_HCA"); !hca.value.empty()) {
+    const NamedPorts named(hca.value);
+    for (Port& port : ports) port.compute = named.has(port);
+    const auto missing = named.missing(ports);
+    if (!missing.empty())
+      report.add("nic-missing", "", fmt::format("{}, in NCCL_IB_HCA of {}", fmt::join(missing, ", "), hca.from));
+    compute = {true, !machine.gpus.empty() || missing.empty()};
+  } else if (!machine.gpus.empty()) {
+    std::set<std::string> beside;
+    bool visible = machine.system.hypervisor.empty();  // a virtual machine shows bridges of its own
+    for (const GpuPart& gpu : machine.gpus) {
+      const auto bridge = bridge_above(root, gpu.pci);
+      visible = visible && bridge;
+      if (!bridge.value_or("").empty()) beside.insert(*bridge);
+    }
+    for (Port& port : ports) {
+      port.compute = beside.contains(bridge_above(root, port.pci).value_or(""));
+      compute.known = compute.known || port.compute;
+    }
+    compute.expected = compute.known || !visible;
+  }
+  if (compute.known)
+    report.fact("nics for gpus", std::to_string(std::ranges::count_if(ports, &Port::compute)));
+  else
+    for (Port& port : ports) port.compute = true;
+  return compute;
+}
+
+void judge_fabric(const Subject& subject, const std::vector<Port>& ports, const Compute& compute, Report& report) {
+  const auto& gpus = subject.machine.gpus;
+  std::vector<std::string> down;
+  for (const Port& port : ports) {
+    if (port.compute && port.up) return;
+    if (port.compute) down.push_back(port.name + ": " + port.seen);
+  }
+  const auto seen = down.empty() ? "none of the ports that NCCL_IB_HCA names is here"
+                                 : fmt::format("all {}: {}", down.size(), fmt::join(down, "; "));
+  const auto in_server = [](const GpuPart& gpu) { return is_data_centre_gpu(gpu.id); };
+  if (down.empty() ? compute.known && !gpus.empty() : compute.expected)
+    report.add("fabric-down", "", seen);
+  else if (!down.empty() && std::ranges::any_of(gpus, in_server))
+    report.add("nic-down", "", seen);
+}
+
+// Ports of one kind are compared; where it is known by which ones GPUs send, only these.
+void judge(const std::vector<Port>& ports, bool known, Report& report) {
+  struct Kind {
+    double best = 0;
+    int up = 0;
+  };
+  const auto name = [](const Port& port) { return port.kind + (port.compute ? " compute" : ""); };
+  std::map<std::string, Kind> kinds;
   for (const Port& port : ports)
     if (port.up) {
-      ++up[port.kind];
-      best[port.kind] = std::max(best[port.kind], port.rate.value_or(0));
+      Kind& kind = kinds[name(port)];
+      ++kind.up;
+      kind.best = std::max(kind.best, port.rate.value_or(0));
     }
   for (const Port& port : ports) {
+    const Kind& alike = kinds[name(port)];
     if (!port.up && port.was_up)
       report.add("nic-link-lost", port.name, port.seen);
-    else if (!port.up && up.contains(port.kind))
-      report.add("nic-down", port.name, fmt::format("{}; {} of its kind are up", port.seen, up[port.kind]));
-    else if (port.up && (port.few_lanes || (port.rate && *port.rate < best[port.kind])))
-      report.add("nic-slow", port.name,
-                 port.few_lanes ? port.seen : fmt::format("{}; others {:g} Gbit/s", port.seen, best[port.kind]));
+    else if (known && !port.compute)
+      continue;
+    else if (!port.up && port.compute && alike.up > 0)
+      report.add(known ? "rail-down" : "nic-down", port.name,
+                 fmt::format("{}; {} of its kind are up", port.seen, alike.up));
+    else if (port.up && port.rate && *port.rate < alike.best)
+      report.add("nic-slow", port.name, fmt::format("{}; others {:g} Gbit/s", port.seen, alike.best));
   }
 }
 
@@ -114,9 +249,11 @@ void audit_firmware(const Root& root, Report& report) {
 
 void audit_network(const Subject& subject, Report& report) {
   const auto& root = subject.root;
-  const auto ports = infiniband_ports(root);
-  judge(ports, report);
-  judge(ethernet_ports(root), report);
+  auto ports = infiniband_ports(root, report);
+  const Compute compute = mark_compute(subject, ports, report);
+  judge_fabric(subject, ports, compute, report);
+  judge(ports, compute.known, report);
+  judge(ethernet_ports(root, report), compute.known, report);
   audit_firmware(root, report);
 
   std::set<std::string> cards;

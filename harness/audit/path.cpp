@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 namespace assay::audit {
@@ -100,20 +101,21 @@ void audit_distance(const Subject& subject, Report& report) {
                  fmt::format("NUMA node {}, NICs on {}", *gpu.numa_node, fmt::join(nodes, ", ")));
 }
 
-void audit_nccl_files(const Subject& subject, Report& report) {
-  const auto& root = subject.root;
-  std::string topology, from;
+std::map<std::string, std::string> nccl_conf(const Root& root) {
+  std::map<std::string, std::string> settings;
   for (const std::string& line : lines(root.text("etc/nccl.conf").value_or(""))) {
     const auto text = trim(line);
-    if (text.empty() || text.front() == '#') continue;
     const auto equals = text.find('=');
-    if (equals == text.npos) continue;
-    const auto name = std::string(trim(text.substr(0, equals))), value = std::string(trim(text.substr(equals + 1)));
-    report.fact("nccl.conf " + name, value);
-    if (name == "NCCL_TOPO_FILE") topology = value, from = "/etc/nccl.conf";
+    if (text.empty() || text.front() == '#' || equals == text.npos) continue;
+    settings[std::string(trim(text.substr(0, equals)))] = trim(text.substr(equals + 1));
   }
-  if (const char* const variable = root.real() ? std::getenv("NCCL_TOPO_FILE") : nullptr)
-    topology = variable, from = "the environment";
+  return settings;
+}
+
+void audit_nccl_files(const Subject& subject, Report& report) {
+  const auto& root = subject.root;
+  for (const auto& [name, value] : nccl_conf(root)) report.fact("nccl.conf " + name, value);
+  auto [topology, from] = nccl_setting(root, "NCCL_TOPO_FILE");
   const auto inside = topology.substr(std::min(topology.find_first_not_of('/'), topology.size()));
   if (!topology.empty() && !root.exists(inside))
     report.add("topology-file-missing", topology, "NCCL_TOPO_FILE in " + from);
@@ -147,6 +149,13 @@ void audit_daemons(const Subject& subject, Report& report) {
 }
 
 }  // namespace
+
+Setting nccl_setting(const Root& root, const std::string& name) {
+  if (const char* const variable = std::getenv(name.c_str())) return {variable, "the environment"};
+  const auto settings = nccl_conf(root);
+  const auto found = settings.find(name);
+  return found != settings.end() ? Setting{found->second, "/etc/nccl.conf"} : Setting{};
+}
 
 void audit_path(const Subject& subject, Report& report) {
   audit_acs(subject, report);

@@ -17,6 +17,7 @@
 #include <cmath>
 #include <csignal>
 #include <set>
+#include <span>
 
 namespace assay::audit {
 
@@ -52,7 +53,7 @@ std::vector<Mount> read_mounts(const Root& root, std::string_view file) {
   std::vector<Mount> mounts;
   for (const std::string& line : lines(root.text(file).value_or(""))) {
     const auto columns = words(line);
-    if (columns.size() < 4 || columns[0].starts_with("#") || mounts.size() >= 1000) continue;
+    if (columns.size() < 4 || columns[0].starts_with("#")) continue;
     mounts.push_back({unescaped(columns[0]), unescaped(columns[1]), columns[2], split_commas(columns[3])});
   }
   return mounts;
@@ -74,7 +75,7 @@ struct Answer {
 };
 
 // What statvfs says of each place, in the order given; stuck: it did not answer within `seconds`.
-std::vector<Answer> ask_system(const std::vector<Mount>& mounts, double seconds) {
+std::vector<Answer> ask_some(std::span<const Mount> mounts, double seconds) {
   struct Child {
     pid_t pid = -1;
     int end = -1;
@@ -111,6 +112,15 @@ std::vector<Answer> ask_system(const std::vector<Mount>& mounts, double seconds)
     // A child that the kernel holds cannot be waited for; it ends by the signal when the mount answers.
     ::waitpid(children[i].pid, nullptr, answered ? 0 : WNOHANG);
   }
+  return answers;
+}
+
+// A few dozen at once, as each takes a process and a pipe.
+std::vector<Answer> ask_system(std::span<const Mount> mounts, double seconds) {
+  constexpr std::size_t at_once = 64;
+  std::vector<Answer> answers;
+  for (; !mounts.empty(); mounts = mounts.subspan(std::min(at_once, mounts.size())))
+    std::ranges::move(ask_some(mounts.first(std::min(at_once, mounts.size())), seconds), std::back_inserter(answers));
   return answers;
 }
 
@@ -181,8 +191,6 @@ void audit_mounts(const Subject& subject, Report& report) {
     if (!on_disk(mount) && !on_network(mount) && !memory && !container_root) return true;
     return !memory && !sources.insert(mount.source).second;  // bound to several places
   });
-  constexpr std::size_t max_asked = 64;
-  if (mounts.size() > max_asked) mounts.resize(max_asked);
   constexpr double max_seconds = 1.5;
   const auto answers = root.real() ? ask_system(mounts, max_seconds) : ask_file(root, mounts);
   for (std::size_t i = 0; i < mounts.size(); ++i) {

@@ -77,6 +77,21 @@ constexpr Xid table[] = {
     {156, warning, "a part of the GPU was retired", "reset the GPU when it is free"},
     {157, fault, "a part of the GPU could not be retired", gpu_reset},
     {158, fault, "the GPU timed out fatally", gpu_reset},
+    {159, warning, "an error on the link between CPU and GPU (C2C)", gpu_reset},
+    {160, warning, "a channel of the GPU's memory was retired", "reset the GPU when it is free"},
+    {161, warning, "a channel of the GPU's memory could not be retired", support},
+    {162, info, "power smoothing is on again", "nothing"},
+    {163, warning, "power smoothing was switched off by heat or a timeout",
+     "check cooling; reset the GPU when it is free"},
+    {164, warning, "the circuit for power smoothing is nearly worn out", "plan to replace the card"},
+    {165, warning, "the circuit for power smoothing is worn out", "replace the card if its power may not swing"},
+    {166, warning, "NVLink saw traffic before the link was set up for encryption", support},
+    {167, fault, "PCI Express timed out fatally", "reset the GPU or reboot; reseat the card or its riser"},
+    {168, warning, "errors in the protected part of the GPU's memory reduce its size", "switch ECC on, or reboot"},
+    {169, fault, "a controller of the GPU has halted", gpu_reset},
+    {170, warning, "NVLink raised an interrupt in confidential computing", support},
+    {171, fault, "an ECC error in the GPU's memory (DRAM) was not corrected", gpu_reset},
+    {172, fault, "an ECC error in the GPU's caches (SRAM) was not corrected", gpu_reset},
 };
 
 }  // namespace

@@ -12,9 +12,6 @@ namespace assay {
 
 namespace {
 
-// Whatever a broken machine lists; an ordinary server has a few hundred files.
-constexpr std::size_t max_files = 8192;
-
 bool before_in_list(const ErrorCounter& a, const ErrorCounter& b) {
   return std::tie(a.device, a.name) < std::tie(b.device, b.name);
 }
@@ -42,8 +39,7 @@ CounterReader::CounterReader(const Root& root) : root_(root) {
 }
 
 void CounterReader::add(std::string file, std::string device, std::string name, Format format) {
-  if (sources_.size() < max_files && root_.exists(file))
-    sources_.push_back({std::move(file), std::move(device), std::move(name), format});
+  if (root_.exists(file)) sources_.push_back({std::move(file), std::move(device), std::move(name), format});
 }
 
 void CounterReader::find_networks() {
@@ -68,7 +64,8 @@ void CounterReader::find_infiniband() {
            {"link_downed", "link_error_recovery", "symbol_error", "port_rcv_errors", "port_xmit_discards",
             "local_link_integrity_errors", "excessive_buffer_overrun_errors"})
         add(folder + "/counters/" + counter, device, counter);
-      for (const char* counter : {"out_of_sequence", "packet_seq_err", "local_ack_timeout_err"})
+      for (const char* counter : {"out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "implied_nak_seq_err",
+                                  "req_transport_retries_exceeded", "rx_icrc_encapsulated"})
         add(folder + "/hw_counters/" + counter, device, counter);
     }
 }

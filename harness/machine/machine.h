@@ -93,6 +93,8 @@ struct GpuPart {
   std::vector<GpuClient> clients;                                        // processes that compute on it
 };
 
+// Whether NVIDIA sells the GPU of that PCI id ("10de:2335") for servers only, from Volta on.
+bool is_data_centre_gpu(std::string_view id);
 // GT/s of a PCI Express link as the kernel writes it, "16.0 GT/s PCIe"; absent for "Unknown".
 std::optional<double> gigatransfers(const std::optional<std::string>& text);
 // 0, 63 and 255 mean an unknown width, as virtual bridges report it.

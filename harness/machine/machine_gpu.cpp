@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
@@ -44,7 +45,30 @@ void add_nvml(const NvmlDevice& device, GpuPart& gpu) {
   gpu.clients = device.clients();
 }
 
+// First and last device ids of data-centre GPUs (the PCI ID Repository, and "Supported NVIDIA GPU Products" in the
+// README of NVIDIA's driver). Workstation cards with the same chips have ids of their own.
+constexpr std::pair<int, int> data_centre_ids[] = {
+    {0x1db0, 0x1db8}, {0x1df5, 0x1df6},  // V100
+    {0x1eb8, 0x1eb9},                    // T4
+    {0x20b0, 0x20bf}, {0x20f0, 0x20ff},  // A100, A800, A30
+    {0x2235, 0x2238}, {0x25b6, 0x25b7},  // A40, A10; A2, A16
+    {0x2300, 0x237f},                    // H100, H200, H800, H20, GH200
+    {0x26b5, 0x26b6}, {0x26b8, 0x26ba},  // L40, L40G, L40S, L20
+    {0x27b6, 0x27b8},                    // L2, L4
+    {0x2900, 0x29ff}, {0x3180, 0x31ff},  // B100, B200, GB200; B300, GB300
+    {0x2bb5, 0x2bb5},                    // RTX PRO 6000 Blackwell Server Edition
+};
+
 }  // namespace
+
+bool is_data_centre_gpu(std::string_view id) {
+  if (!id.starts_with("10de:")) return false;
+  int device = 0;
+  id.remove_prefix(5);
+  std::from_chars(id.data(), id.data() + id.size(), device, 16);
+  return std::ranges::any_of(data_centre_ids,
+                             [&](const auto& range) { return device >= range.first && device <= range.second; });
+}
 
 std::optional<double> gigatransfers(const std::optional<std::string>& text) {
   if (!text) return std::nullopt;

@@ -35,8 +35,9 @@ std::string problem_text(const Json& problem) {
 
 std::string xid_text(const Json& event) {
   const std::string device = text_member(event, "/device"), time = text_member(event, "/time");
-  return fmt::format("XID {}{}{}", number_member(event, "/code").value_or(0), device.empty() ? "" : " of " + device,
-                     time.empty() ? "" : " at " + time);
+  const double count = number_member(event, "/count").value_or(1);
+  return fmt::format("XID {}{}{}{}", number_member(event, "/code").value_or(0), device.empty() ? "" : " of " + device,
+                     time.empty() ? "" : " at " + time, count > 1 ? fmt::format(", {} times", count) : "");
 }
 
 void read_host(const Json& from, AcceptedHost& host) {

@@ -39,7 +39,8 @@ RunData as_acceptance(RunData run) {
 }
 
 void add_line(HostCheck& check, CheckState state, const std::string& line) {
-  check.note(state, check.evidence.size() < max_lines ? line : "");
+  const std::size_t shown = check.evidence.size();
+  check.note(state, shown < max_lines ? line : shown == max_lines ? "and more" : "");
 }
 
 // The host of a record of one host. A run on a single host may call it otherwise than the list does.

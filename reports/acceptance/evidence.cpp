@@ -47,6 +47,10 @@ const std::map<std::string_view, Part>& parts_of_problems() {
                                                          {"nic-health", Part::network},
                                                          {"nic-timeout", Part::network},
                                                          {"nic-cable", Part::network},
+                                                         {"fabric-down", Part::network},
+                                                         {"rail-down", Part::network},
+                                                         {"nic-missing", Part::network},
+                                                         {"nic-power", Part::network},
                                                          {"nic-link-lost", Part::network},
                                                          {"nic-down", Part::network},
                                                          {"nic-slow", Part::network},
@@ -148,8 +152,10 @@ std::string events_text(const Json& events) {
   std::string text;
   for (const Json& event : events) {
     const std::string time = text_member(event, "/time");
-    text += fmt::format("{} {} {} {}\n", time.empty() ? "unknown time" : time, text_member(event, "/kind"),
-                        text_member(event, "/device"), one_line(text_member(event, "/text"), 2'000));
+    const double count = number_member(event, "/count").value_or(1);
+    text += fmt::format("{} {} {} {}{}\n", time.empty() ? "unknown time" : time, text_member(event, "/kind"),
+                        text_member(event, "/device"), one_line(text_member(event, "/text"), 2'000),
+                        count > 1 ? fmt::format(" ({} times)", count) : "");
   }
   return text;
 }

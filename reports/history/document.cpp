@@ -196,13 +196,20 @@ std::vector<std::string> broken_now(const store::Contents& contents) {
   return lines;
 }
 
+report::Text not_shown(std::size_t count) {
+  return {fmt::format("{} more are not shown; --json has all.", count), report::Tone::warn};
+}
+
 Section silent_section(const History& history, const View& view) {
   Section section{"silent", "Silent, broken, flaky", {}};
   const auto list = [&](const char* id, const std::string& title, std::vector<std::string> items) {
     if (items.empty()) return;
     section.blocks.push_back(report::Text{fmt::format("{}: {}.", title, items.size())});
-    if (items.size() > 100) items.resize(100);
+    constexpr std::size_t max_items = 100;
+    const std::size_t left_out = items.size() - std::min(items.size(), max_items);
+    items.resize(items.size() - left_out);
     section.blocks.push_back(report::List{id, std::move(items)});
+    if (left_out > 0) section.blocks.push_back(not_shown(left_out));
   };
   std::vector<std::string> silent, flaky;
   for (const std::size_t index : history.arrival.silent)
@@ -302,11 +309,12 @@ Section series_section(const History& history, const std::vector<std::size_t>& c
                {"noise", "noise", Align::right},
                {"detectable", "detectable", Align::right}},
               {}};
+  std::size_t left_out = 0;
   for (const std::size_t index : chosen) {
     const TrackedSeries& one = history.series[index];
     const SeriesState& state = history.analysis.series[index];
     const auto from = view.since ? one.at_or_after(*view.since) : std::optional<std::size_t>(0);
-    if (!from || table.rows.size() == max_rows) continue;
+    if (!from || (table.rows.size() == max_rows && ++left_out > 0)) continue;
     const auto cell = [&](double value) { return report::quantity_cell({one.figure(value), {}}, one.identity.unit); };
     table.rows.push_back({text_cell(one.name), count_cell(static_cast<std::int64_t>(one.track.nights.size() - *from)),
                           cell(one.track.values[*from]), cell(one.track.values.back()), report::share_cell(state.sigma),
@@ -321,6 +329,7 @@ Section series_section(const History& history, const std::vector<std::size_t>& c
     figure.curves.push_back(std::move(curve));
   }
   section.blocks.push_back(std::move(table));
+  if (left_out > 0) section.blocks.push_back(not_shown(left_out));
   if (!figure.curves.empty()) section.blocks.push_back(std::move(figure));
   return section;
 }
@@ -426,6 +435,7 @@ Document history_document(const History& history, const View& view) {
     for (const Event* event : past)
       if (table.rows.size() < max_rows) table.rows.push_back(event_row(*event));
     section.blocks.push_back(std::move(table));
+    if (past.size() > max_rows) section.blocks.push_back(not_shown(past.size() - max_rows));
     document.sections.push_back(std::move(section));
   }
   add_section(document, silent_section(history, view));

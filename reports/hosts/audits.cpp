@@ -19,7 +19,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t max_elements = 10'000, max_text = 2'000;
+constexpr std::size_t max_text = 2'000;
 constexpr std::size_t max_listed = 8;  // hosts, problems in a cell
 
 // What a host printed of its audit.
@@ -40,7 +40,6 @@ void clean(std::string& text) { text = one_line(text, max_text); }
 
 template <typename List, typename F>
 void clean_all(List& list, F&& texts) {
-  if (list.size() > max_elements) list.resize(max_elements);
   for (auto& one : list) texts(one);
 }
 
@@ -192,13 +191,13 @@ AuditedHost read_audit(const std::string& host, std::string_view json) {
     for (std::string* text : {&one.pci, &one.uuid, &one.name, &one.slot, &one.serial}) clean(*text);
   });
   clean_all(answer.events, [](AuditedEvent& one) {
-    if (one.time) clean(*one.time);
+    for (auto* time : {&one.time, &one.first})
+      if (*time) clean(**time);
     for (std::string* text : {&one.kind, &one.device, &one.text}) clean(*text);
   });
   AuditedHost audited;
   audited.host = host;
-  for (const auto& [fact, value] : answer.facts)
-    if (audited.facts.size() < max_elements) audited.facts[one_line(fact)] = one_line(value, max_text);
+  for (const auto& [fact, value] : answer.facts) audited.facts[one_line(fact)] = one_line(value, max_text);
   audited.problems = std::move(answer.problems);
   audited.gpus = std::move(answer.gpus);
   audited.events = std::move(answer.events);

@@ -37,12 +37,14 @@ struct AuditedGpu {
 };
 
 struct AuditedEvent {
-  std::optional<std::string> time;  // ISO 8601
+  std::optional<std::string> time, first;  // ISO 8601, of the last and the first message
+  std::int64_t count = 1;
   std::string kind, device, text;
   std::int64_t code = 0;  // XID
 
   static void members(auto& self, auto& io) {
-    io("time", self.time), io("kind", self.kind), io("device", self.device), io("code", self.code);
+    io("time", self.time), io("first", self.first), io("count", self.count), io("kind", self.kind),
+        io("device", self.device), io("code", self.code);
     io("text", self.text);
   }
 };
@@ -64,7 +66,7 @@ struct AuditedHost {
 };
 
 // A host's answer, which is not trusted: `error` unless it is JSON with an audit of known form. Texts are cut to 2,000
-// bytes and made free of control characters, lists to 10,000 elements.
+// bytes and made free of control characters. Lists are kept whole: whoever asks limits the size of an answer.
 AuditedHost read_audit(const std::string& host, std::string_view json);
 AuditedHost no_audit(const std::string& host, AuditState state, std::string_view why);
 

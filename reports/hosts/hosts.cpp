@@ -217,6 +217,8 @@ std::vector<Section> host_sections(const RunSet& runs) {
   Section section{"hosts", "Hosts", words(cases)};
   section.blocks.push_back(summary(cases));
   if (names.size() < few_hosts) section.blocks.push_back(side_by_side(cases, names));
+  if (cases.size() > max_rows)
+    section.blocks.push_back(Text{plural(cases.size() - max_rows, "more case") + " not shown.", Tone::warn});
   return {std::move(section)};
 }
 

@@ -34,6 +34,25 @@ def xid(number, text="pid=1"):
     return says(f"NVRM: Xid (PCI:{GPU[:-2]}): {number}, {text}")
 
 
+def rails(machine):
+    """Two GPUs and two ports below one switch, twice: mlx5_0 and mlx5_1 are compute ports, mlx5_2 and mlx5_3 are not."""
+    machine.root_port("18", gpu(0), gpu(1), "0000:10:00.0", "0000:11:00.0")
+    return machine.root_port("98", gpu(4), gpu(5)).root_port("99", "0000:12:00.0", "0000:13:00.0")
+
+
+def all_ports(**members):
+    return lambda machine: [machine.port(index, **members) for index in range(4)]
+
+
+OFF_BUS = ("NVRM: The NVIDIA GPU {0}", "NVRM: (PCI ID: 10de:2330) installed in this system has",
+           "NVRM: fallen off the bus and is not responding to commands.")
+
+
+def off_bus(*separators):
+    """The report of three lines, as one message with these between its lines."""
+    return says(OFF_BUS[0].format(GPU) + separators[0] + OFF_BUS[1] + separators[-1] + OFF_BUS[2])
+
+
 def syslog(text, days_ago):
     moment = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(time.time() - days_ago * 86400))
     return writes("var/log/kern.log", f"{moment} node01 kernel: [   12.000000] {text}")
@@ -79,6 +98,13 @@ FAULTS = [
     ("xid-fatal", GPU, xid(79, "GPU has fallen off the bus.")),
     ("xid-fatal", GPU, xid(48, "DBE (double bit error)")),
     ("xid-fatal", GPU, xid(154, "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)")),
+    ("xid-fatal", GPU, xid(149, "NETIR_LINK_EVT  Fatal   XC0 i0 Link 01 (0x021425c6 0x00000000)")),
+    ("xid-fatal", GPU, xid(145, "RLW_SRC_TRACK\n FATAL XC1 i0 Link 15 (0x00000001)")),
+    *[("xid-fatal", GPU, xid(number)) for number in (167, 169, 171, 172)],
+    ("gpu-lost", GPU, off_bus("\\x0a")),
+    ("gpu-lost", GPU, off_bus("\n ")),
+    ("gpu-lost", GPU, says(*[line.format(GPU) for line in OFF_BUS])),
+    ("gpu-no-driver", GPU, lambda m: m.without_driver()),
     ("sxid-fatal", "0000:c1:00.0", says("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 12028, Fatal, Link 32 egress")),
     ("aer-fatal", GPU, says(f"{GPU}: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer")),
     ("aer-fatal", GPU, writes(f"{PCI}/aer_dev_fatal", "Undefined 1\nTOTAL_ERR_FATAL 1")),
@@ -86,6 +112,13 @@ FAULTS = [
     ("memory-uncorrected", "mc0", writes("sys/devices/system/edac/mc/mc0/ue_count", "2")),
     ("memory-uncorrected", "mc1", says("EDAC MC1: 1 UE memory read error on CPU_SrcID#0_MC#1_Chan#0_DIMM#0")),
     ("nic-health", "0000:11:00.0", says("mlx5_core 0000:11:00.0: poll_health:800: device's health compromised - reached miss count")),
+    ("fabric-down", "", all_ports(state="1: DOWN", phys_state="2: Polling")),
+    ("fabric-down", "", lambda m: all_ports(state="2: INIT")(rails(m))),
+    ("fabric-down", "", lambda m: [rails(m).port(index, state="1: DOWN") for index in (0, 1)]),
+    ("fabric-down", "", lambda m: m.write("etc/nccl.conf", "NCCL_IB_HCA==mlx5_3:1").port(3, state="1: DOWN")),
+    ("fabric-down", "", writes("etc/nccl.conf", "NCCL_IB_HCA=rocep")),
+    ("rail-down", "mlx5_1", lambda m: rails(m).port(1, state="1: DOWN")),
+    ("rail-down", "mlx5_3", lambda m: m.write("etc/nccl.conf", "NCCL_IB_HCA=mlx5_2,mlx5_3").port(3, state="2: INIT")),
     ("nic-link-lost", "mlx5_1", lambda m: m.write(f"{PORT}/state", "1: DOWN").write(f"{PORT}/counters/link_downed", "1")),
     ("nic-link-lost", "eth0", writes("sys/class/net/eth0/operstate", "down")),
     ("disk-full", "/scratch", lambda m: m.statfs("/scratch", free=0)),
@@ -95,6 +128,9 @@ FAULTS = [
     ("mount-stuck", "/home", lambda m: m.statfs("/home", stuck=True)),
     ("disk-lost", "nvme0", writes("sys/class/nvme/nvme0/state", "dead")),
     ("disk-lost", "nvme1", says("nvme nvme1: Removing after probe failure status: -19")),
+    ("disk-lost", "sdb1", says("md/raid10:md2: Disk failure on sdb1, disabling device.")),
+    ("disk-lost", "nvme0n1p1", says("md/raid1:md1: Disk failure on nvme0n1p1 detected, failing array.")),
+    ("disk-lost", "nvme2n1", says("block nvme2n1: no available path - failing I/O")),
     ("clock-wrong", "", sets_mtime("var/log/syslog", 90 * 86400)),
     ("clock-wrong", "", writes("sys/class/rtc/rtc0/since_epoch", "1000000000")),
     ("fabric-manager", "", lambda m: m.remove("proc/500")),
@@ -119,7 +155,11 @@ WARNINGS = [
     ("gpu-throttled", GPU, reports(throttle_reasons=0x40)),
     ("no-management-library", "", lambda m: m.remove("nvml.json")),
     ("xid-hardware", GPU, xid(94, "Contained")),
+    ("xid-hardware", GPU, xid(149, "NETIR_LINK_EVT  Nonfatal XC0 i0 Link 01 (0x021425c6 0x00000000)")),
+    ("xid-hardware", GPU, xid(146, "TLW_RX Non-Fatal XC0 i0 Link 03 (0x00000001)")),
+    ("xid-hardware", GPU, xid(160)),
     ("xid-unknown", GPU, xid(999)),
+    ("gpu-driver", GPU, lambda m: m.without_driver(device="0x26b1")),
     ("xid-application", GPU, xid(31, "MMU Fault")),
     ("sxid", "0000:c1:00.0", says("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Non-fatal, Link 30 LTSSM Fault Up")),
     ("past-errors", GPU, syslog(f"NVRM: Xid (PCI:{GPU[:-2]}): 79, GPU has fallen off the bus.", 3)),
@@ -132,12 +172,23 @@ WARNINGS = [
     ("memory-corrected", "mc0", writes("sys/devices/system/edac/mc/mc0/ce_count", "7")),
     ("thermal-events", "", says("CPU3: Package temperature above threshold, cpu clock throttled (total events = 1)")),
     ("link-events", "eth0", says("ice 0000:05:00.0 eth0: NIC Link is Down")),
+    ("link-events", "mlx5_1", says("mlx5_core 0000:11:00.0 mlx5_1: Port: 1 Link DOWN")),
+    ("link-events", "eth0", says("ice 0000:05:00.0 eth0: NIC LINK is down")),
+    ("nic-power", "0000:11:00.0", says("mlx5_core 0000:11:00.0: mlx5_pcie_event:299:(pid 268269): Detected insufficient power on the "
+                                       "PCIe slot (27W).")),
+    ("nic-missing", "", writes("etc/nccl.conf", "NCCL_IB_HCA==mlx5_0,mlx5_1,mlx5_4")),
+    ("file-limit", "", says("VFS: file-max limit 1000000 reached")),
+    ("nic-errors", "mlx5_1 port 1", writes(f"{PORT}/hw_counters/packet_seq_err", "700")),
+    ("nic-errors", "mlx5_1 port 1", lambda m: all_ports(**{"hw_counters/out_of_sequence": "3000"})(m) and m.port(
+        1, **{"hw_counters/out_of_sequence": "900000"})),
+    ("nic-slow", "mlx5_1", lambda m: rails(m).port(1, rate="200 Gb/sec (2X NDR)")),
     ("link-flaps", "mlx5_1 port 1", writes(f"{PORT}/counters/link_downed", "2")),
     ("link-flaps", "eth0", writes("sys/class/net/eth0/carrier_down_count", "9")),
     ("nic-errors", "mlx5_1 port 1", writes(f"{PORT}/counters/symbol_error", "500")),
     ("nic-timeout", "eth0", says("NETDEV WATCHDOG: eth0 (ice): transmit queue 3 timed out")),
     ("nic-cable", "0000:11:00.0", says("mlx5_core 0000:11:00.0: Port module event[error]: module 0, Cable error, High Temperature")),
     ("nic-down", "mlx5_1", writes(f"{PORT}/state", "1: DOWN")),
+    ("nic-down", "", lambda m: all_ports(state="1: DOWN")([m.root_port(f"{32 + i}", gpu(i)) for i in range(8)][0])),
     ("nic-slow", "mlx5_1", writes(f"{PORT}/rate", "200 Gb/sec (4X HDR)")),
     ("nic-pcie", "mlx5_1", writes("sys/bus/pci/devices/0000:11:00.0/current_link_speed", "8.0 GT/s PCIe")),
     ("nic-firmware", "MT_0000000838", writes(f"{NIC}/fw_ver", "28.38.1900")),
@@ -238,13 +289,109 @@ class Audit(AssayCase):
         audit = self.audit(machine)["audit"]
         self.assertEqual(audit["problems"][0]["seen"], f"XID 79 at {at}, 2 times")
         self.assertIn("fallen off the bus", audit["problems"][0]["meaning"])
-        self.assertEqual([(each["time"], each["kind"], each["device"], each["code"]) for each in audit["events"]],
-                         [(at, "xid", GPU, 79)] * 2)
+        self.assertEqual([[each[name] for name in ("time", "first", "count", "kind", "device", "code")] for each in audit["events"]],
+                         [[at, at, 2, "xid", GPU, 79]])
         text = self.assay("env", "--audit", env={"ASSAY_ROOT": str(machine.root)})
         self.assertEqual(text.returncode, 1)
         for part in ("audit: 1 fault,", f"fault    xid-fatal {GPU}: XID 79 at {at}, 2 times", "so: the GPU has fallen",
                      "fix: power-cycle", "2 messages of the kernel in the last 7 days", f"last {at}"):
             self.assertIn(part, text.stdout)
+
+    # What comes from a machine with thousands of messages before and after the one that counts.
+    def check_flood(self, write, **options):
+        aer = "pcieport 0000:3a:01.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)"
+        others = [f"NVRM: Xid (PCI:0000:{i % 200:02x}:00): 13, Graphics Exception {i}" for i in range(3000)]
+        fault = f"NVRM: Xid (PCI:{GPU[:-2]}): 79, GPU has fallen off the bus."
+        for place in ("first", "last"):
+            with self.subTest(place=place):
+                flood = [aer] * 6000 + others
+                write([fault, *flood] if place == "first" else [*flood, fault])
+                done = self.assay("env", "--audit", "--json", **options)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                audit = json.loads(done.stdout)["audit"]
+                self.assertIn(("xid-fatal", GPU), [(each["id"], each["device"]) for each in audit["problems"]])
+                counts = {each["kind"]: each["count"] for each in audit["events"] if each["device"] in (GPU, "0000:3a:01.0")}
+                self.assertEqual(counts, {"xid": 1, "aer": 6000})
+                self.assertEqual(sum(each["count"] for each in audit["events"]), 9001)
+
+    def test_a_flood_hides_no_fault_in_kmsg(self):
+        machine = self.machine()
+        self.check_flood(lambda lines: machine.write("dev/kmsg").kernel_says(*lines), env={"ASSAY_ROOT": str(machine.root)})
+
+    def test_a_flood_hides_no_fault_in_files(self):
+        machine = self.machine()
+        at = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(time.time() - 3600))
+        # Longer than what is read at once.
+        rest = f"{at} node01 sshd[1]: {'x' * 1000}\n" * 6000
+        self.check_flood(lambda lines: machine.write("var/log/kern.log", rest + "\n".join(
+            f"{at} node01 kernel: [   12.000000] {line}" for line in lines)), env={"ASSAY_ROOT": str(machine.root)})
+
+    def journal(self, text):
+        """A journalctl that prints this."""
+        self.write("journal", text)
+        program = pathlib.Path(self.write("bin/journalctl", f"#!/bin/sh\nexec cat {self.dir}/journal\n"))
+        program.chmod(0o755)
+        return {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+
+    def problems_of_journal(self, text):
+        done = self.assay("env", "--audit", "--json", env=self.journal(text))
+        return [(each["id"], each["device"]) for each in json.loads(done.stdout)["audit"]["problems"]]
+
+    def test_a_flood_hides_no_fault_in_the_journal(self):
+        at = time.time() - 3600
+        aer = "kernel: pcieport 0000:3a:01.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)"
+        flood = "".join(f"{at + i / 10:.6f} n1 {aer}\n" for i in range(9000, 0, -1))
+        fault = "{:.6f} n1 kernel: NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.\n"
+        for text in (flood + fault.format(at), fault.format(at + 950) + flood):
+            self.assertIn(("xid-fatal", "0000:b3:00.0"), self.problems_of_journal(text))
+
+    def test_the_lines_of_a_message_in_the_journal_are_one(self):
+        at, lines = time.time() - 3600, [line.format("0000:b3:00.0") for line in OFF_BUS]
+        one = f"{at:.6f} n1 kernel: " + ("\n" + " " * 27).join(lines)
+        several = "\n".join(f"{at - i / 1e4:.6f} n1 kernel: {line}" for i, line in enumerate(reversed(lines)))
+        for text in (one, several):
+            self.assertIn(("gpu-lost", "0000:b3:00.0"), self.problems_of_journal(text + "\n"))
+
+    def test_what_is_cut_off_the_journal_is_said(self):
+        flags = self.journal(f"{time.time() - 60:.6f} n1 kernel: x\n")
+        with open(self.dir / "bin/journalctl", "a") as program:
+            program.write("exit 1\n")
+        text = (self.dir / "bin/journalctl").read_text().replace("exec ", "")
+        (self.dir / "bin/journalctl").write_text(text)
+        problems = json.loads(self.assay("env", "--audit", "--json", env=flags).stdout)["audit"]["problems"]
+        self.assertIn("journal", {each["id"]: each["seen"] for each in problems}["kernel-log-cut"])
+
+    def check_quiet(self, *changes):
+        for number, change in enumerate(changes):
+            with self.subTest(number=number):
+                machine = self.machine(f"q{number}")
+                change(machine)
+                self.assertEqual([each for each in self.audit(machine, code=0)["audit"]["problems"] if each["severity"] != "info"], [])
+
+    def test_links_that_are_as_they_should_be_are_no_problem(self):
+        def storage(machine):   # another network on the same cards, not beside a GPU, and a second port that is not plugged in
+            rails(machine).port(2, rate="25 Gb/sec (1X EDR)", link_layer="Ethernet").port(3, state="1: DOWN", phys_state="3: Disabled")
+
+        def second_ports(machine):
+            for index in (0, 2):
+                machine.port(index, state="1: DOWN")
+                link = machine.root / f"sys/class/infiniband/mlx5_{index}/device"
+                link.unlink()
+                folder = machine.root / f"sys/bus/pci/devices/0000:{16 + index}:00.0"
+                folder.rename(folder.with_name(f"0000:{17 + index}:00.1"))
+                machine.link(f"sys/class/infiniband/mlx5_{index}/device", f"../../../bus/pci/devices/0000:{17 + index}:00.1")
+
+        self.check_quiet(all_ports(rate="200 Gb/sec (2X NDR)"), all_ports(rate="100 Gb/sec (2X HDR)"),
+                         all_ports(rate="25 Gb/sec (1X EDR)", link_layer="Ethernet"), rails, storage, second_ports,
+                         lambda m: m.write("etc/nccl.conf", "NCCL_IB_HCA=^mlx5_3").port(3, state="1: DOWN"),
+                         lambda m: m.write("etc/nccl.conf", "NCCL_IB_HCA=mlx5_0:1,mlx5_1").port(2, state="1: DOWN"),
+                         all_ports(**{"hw_counters/out_of_sequence": "50000"}),
+                         says("mlx5_core 0000:10:00.0: Port module event: module 0, Cable plugged"))
+
+    def test_ports_are_facts(self):
+        facts = self.audit(rails(self.machine()))["audit"]["facts"]
+        self.assertEqual([facts[f"nic {name} mlx5_0"] for name in ("state", "rate", "width")], ["4: ACTIVE", "400 Gb/sec", "4X NDR"])
+        self.assertEqual((facts["nic rate eth0"], facts["nics for gpus"]), ("100 Gbit/s", "2"))
 
     def test_events_older_than_a_week_are_left_out(self):
         machine = self.machine()

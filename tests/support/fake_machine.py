@@ -56,6 +56,31 @@ class FakeMachine:
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         return self
 
+    def root_port(self, bus, *addresses):
+        """Puts devices below a root port of their own, as the kernel's tree shows it."""
+        port = f"sys/devices/pci0000:{bus}/0000:{bus}:01.0"
+        for address in addresses:
+            folder = self.root / "sys/bus/pci/devices" / address
+            (self.root / port).mkdir(parents=True, exist_ok=True)
+            folder.rename(self.root / port / address)
+            self.link(f"sys/bus/pci/devices/{address}", f"../../../../{port}/{address}")
+        return self
+
+    def without_driver(self, device="0x2330"):
+        """No GPU has a driver; `device` is their PCI id."""
+        self.remove("proc/driver/nvidia")
+        for address in self.devices:
+            self.remove(f"sys/bus/pci/devices/{address}/driver")
+            self.write(f"sys/bus/pci/devices/{address}/device", device)
+        self.devices = {}
+        return self.write_json()
+
+    def port(self, index, **members):
+        """Changes files of a port of InfiniBand."""
+        for name, text in members.items():
+            self.write(f"sys/class/infiniband/mlx5_{index}/ports/1/{name}", text)
+        return self
+
     def remove_gpu(self, index, everywhere=True):
         """Takes a GPU off the bus; with `everywhere` the driver does not know it either."""
         self.remove(f"sys/bus/pci/devices/{gpu(index)}")

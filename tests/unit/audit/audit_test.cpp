@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 
@@ -26,12 +27,14 @@ double at(const char* text) { return static_cast<double>(*parse_utc(text)); }
 const double now = at("2026-11-23T12:00:00Z");
 
 TEST(KernelLog, KmsgIsDatedFromTheBoot) {
-  const auto found =
-      read_kmsg("6,339,5140900,-;NVRM: loading\n SUBSYSTEM=pci\n[   12.500000] second\nnoise\n4,1,-5,-;x", 1000);
+  const auto found = read_kmsg(
+      "6,339,5140900,-;NVRM: loading\n SUBSYSTEM=pci\n[   12.500000] second\n   line\nnoise\n no\n4,1,-5,-;x", 1000);
   ASSERT_THAT(found, SizeIs(2));
   EXPECT_DOUBLE_EQ(*found[0].unix_seconds, 1005.1409);
   EXPECT_EQ(found[0].text, "NVRM: loading");
   EXPECT_DOUBLE_EQ(*found[1].unix_seconds, 1012.5);
+  EXPECT_EQ(found[1].text, "second\nline");
+  EXPECT_EQ(read_kmsg("6,1,1,-;a\\x0ab", 0)[0].text, "a\nb");
   EXPECT_FALSE(read_kmsg("6,339,5140900,-;NVRM: loading", std::nullopt)[0].unix_seconds);
 }
 
@@ -40,7 +43,7 @@ TEST(KernelLog, SyslogHasSeveralKindsOfDates) {
       "2026-11-20T03:12:44.123456+00:00 h kernel: [5.1] a\n2026-11-20T05:12:44+02:00 h kernel: b\n"
       "2026-11-20T03:12:44Z h kernel: c\n1763608364.5 h kernel: d\nNov 20 03:12:44 h kernel: [    7.25] e\n"
       "Nov  2 03:12:44 h kernel: f\nDec 24 00:00:00 h kernel: g\nNov 20 03:12:44 h sshd[1]: no\n"
-      "2026-13-20T03:12:44Z h kernel: no\nNov 20 99:12:44 h kernel: no\nkernel: no\n",
+      " no\n2026-13-20T03:12:44Z h kernel: no\nNov 20 99:12:44 h kernel: no\nkernel: no\n",
       now, false);
   ASSERT_THAT(found, SizeIs(7));
   const auto moment = at("2026-11-20T03:12:44Z");
@@ -52,18 +55,23 @@ TEST(KernelLog, SyslogHasSeveralKindsOfDates) {
   EXPECT_EQ(found[6].unix_seconds, at("2025-12-24T00:00:00Z"));  // the last that has been
 }
 
+// The only event of a message.
+std::optional<KernelEvent> parse_one(std::string_view message) {
+  const auto events = parse_kernel_message(message);
+  return events.size() == 1 ? std::optional(events[0]) : std::nullopt;
+}
+
 TEST(KernelLog, XidsNameTheGpuAndTheNumber) {
-  const auto event = parse_kernel_message("NVRM: Xid (PCI:0000:1B:00): 79, pid=1, GPU has fallen off the bus.");
+  const auto event = parse_one("NVRM: Xid (PCI:0000:1B:00): 79, pid=1, GPU has fallen off the bus.");
   ASSERT_TRUE(event);
   EXPECT_EQ(event->kind, "xid");
   EXPECT_EQ(event->device, "0000:1b:00.0");
   EXPECT_EQ(event->code, 79);
   EXPECT_EQ(event->problem, "xid-fatal");
-  EXPECT_EQ(parse_kernel_message("NVRM: Xid (0000:1b:00): 31, Ch 0000000b")->device, "0000:1b:00.0");
-  EXPECT_EQ(parse_kernel_message("NVRM: Xid (PCI:0000:1b:00): 13, x")->problem, "xid-application");
-  EXPECT_EQ(parse_kernel_message("NVRM: Xid (PCI:0000:1b:00): 5000, x")->problem, "xid-unknown");
-  EXPECT_EQ(parse_kernel_message("nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Fatal, Link 32")->problem,
-            "sxid-fatal");
+  EXPECT_EQ(parse_one("NVRM: Xid (0000:1b:00): 31, Ch 0000000b")->device, "0000:1b:00.0");
+  EXPECT_EQ(parse_one("NVRM: Xid (PCI:0000:1b:00): 13, x")->problem, "xid-application");
+  EXPECT_EQ(parse_one("NVRM: Xid (PCI:0000:1b:00): 5000, x")->problem, "xid-unknown");
+  EXPECT_EQ(parse_one("nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Fatal, Link 32")->problem, "sxid-fatal");
 }
 
 TEST(KernelLog, OrdinaryMessagesAreNoEvidence) {
@@ -73,7 +81,7 @@ TEST(KernelLog, OrdinaryMessagesAreNoEvidence) {
         "EDAC MC0: Giving out device", "pcieport 0000:00:01.0: AER: enabled with IRQ 26",
         "nvme nvme0: 64/0/0 default/read/poll queues", "NVRM: Xid (", "NVRM: Xid (PCI:0000:1b:00): many",
         "said: NVRM: Xid (PCI:0000:1b:00): 79, x"})
-    EXPECT_FALSE(parse_kernel_message(text)) << text;
+    EXPECT_THAT(parse_kernel_message(text), IsEmpty()) << text;
 }
 
 TEST(KernelLog, RandomTextBreaksNothing) {
@@ -110,9 +118,9 @@ TEST(KernelLog, RandomTextBreaksNothing) {
   for (int i = 0; i < 20000; ++i) {
     std::string text;
     for (auto left = random() % 9; left > 0; --left) text += pieces[random() % pieces.size()];
-    if (const auto event = parse_kernel_message(text)) {
-      EXPECT_EQ(event->text.find('\n'), std::string::npos);
-      EXPECT_FALSE(event->kind.empty());
+    for (const KernelEvent& event : parse_kernel_message(text)) {
+      EXPECT_EQ(event.text.find('\n'), std::string::npos);
+      EXPECT_FALSE(event.kind.empty());
     }
     read_kmsg(text, 5);
     read_syslog(text, now, false);
@@ -128,10 +136,63 @@ TEST(KernelLog, AnEventInTwoSourcesIsListedOnce) {
       .file("var/log/messages", "Nov 23 01:00:30 h kernel: " + xid)
       .file("dev/kmsg", "3,1,3600000000,-;" + xid + "\n3,2,7200000000,-;" + xid);
   const auto log = read_kernel_log(fake.root(), now, 7, boot);
-  ASSERT_THAT(log.events, SizeIs(2));
-  EXPECT_EQ(log.events[0].unix_seconds, at("2026-11-23T01:00:30Z"));
-  EXPECT_EQ(log.events[1].unix_seconds, at("2026-11-23T02:00:00Z"));
+  ASSERT_THAT(log.events, SizeIs(1));
+  EXPECT_EQ(log.events[0].count, 2);
+  EXPECT_EQ(log.events[0].first_seconds, at("2026-11-23T01:00:00Z"));
+  EXPECT_EQ(log.events[0].unix_seconds, at("2026-11-23T02:00:00Z"));
   EXPECT_THAT(log.sources, SizeIs(3));
+}
+
+TEST(KernelLog, SeverityFollowsTheWordsOfTheMessage) {
+  const auto problem = [](const std::string& rest) {
+    return parse_one("NVRM: Xid (PCI:0000:1b:00): " + rest)->problem;
+  };
+  EXPECT_EQ(problem("144, SAW_MVB Fatal XC0 i0 Link 01"), "xid-fatal");
+  EXPECT_EQ(problem("150, MSE fatal XC0"), "xid-fatal");
+  for (const char* text :
+       {"144, SAW_MVB Nonfatal XC0", "147, TREX Non-fatal XC0", "148, NVLPW NON-FATAL", "149, NETIR"})
+    EXPECT_EQ(problem(text), "xid-hardware") << text;
+  EXPECT_EQ(problem("31, a fatal MMU fault"), "xid-application");
+  EXPECT_EQ(parse_one("nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32")->problem, "sxid");
+}
+
+TEST(KernelLog, AMessageOfSeveralLinesIsOne) {
+  const auto lost = parse_one(
+      "NVRM: The NVIDIA GPU 0000:b3:00.0\nNVRM: (PCI ID: 10de:26b5) installed in this system has\n"
+      "NVRM: fallen off the bus and is not responding to commands.");
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->problem, "gpu-lost");
+  EXPECT_EQ(lost->device, "0000:b3:00.0");
+  EXPECT_THAT(lost->text, HasSubstr("0000:b3:00.0 NVRM: (PCI ID"));
+  // What does not begin as the first line goes with the line before it; each that does counts by itself.
+  EXPECT_EQ(parse_one("NVRM: Xid (PCI:0000:1b:00): 149, NETIR_LINK_EVT\nFatal XC0")->problem, "xid-fatal");
+  EXPECT_THAT(parse_kernel_message("NVRM: Xid (PCI:0000:1b:00): 79, x\nNVRM: Xid (PCI:0000:1c:00): 48, x"), SizeIs(2));
+  EXPECT_EQ(parse_one("EXT4-fs error (device sda1): a\nb")->device, "sda1");
+}
+
+TEST(KernelLog, AReportInSeveralMessagesFindsItsDevice) {
+  FakeRoot fake;
+  const std::string start = "2026-11-23T01:00:30+00:00 h kernel: ";
+  fake.file("var/log/kern.log", start + "NVRM: The NVIDIA GPU 0000:b3:00.0\n" + start + "pcieport 0000:3a:01.0: x\n" +
+                                    start + "NVRM: (PCI ID: 10de:26b5) installed in this system has\n" + start +
+                                    "NVRM: fallen off the bus and is not responding to commands.\n"
+                                    "2026-11-23T01:00:40+00:00 h kernel: NVRM: fallen off the bus");
+  std::set<std::string> devices;
+  for (const KernelEvent& event : read_kernel_log(fake.root(), now, 7, {}).events) devices.insert(event.device);
+  EXPECT_EQ(devices, (std::set<std::string>{"", "0000:b3:00.0"}));
+}
+
+TEST(KernelLog, FaultsAreKeptWhateverElseIsThere) {
+  FakeRoot fake;
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += "3,1,3600000000,-;I/O error, dev sd" + std::to_string(i) + ", sector 8\n";
+  text += "3,1,3600000000,-;NVRM: Xid (PCI:0000:1b:00): 79, x\n";
+  const auto log = read_kernel_log(fake.file("dev/kmsg", text).root(), now, 7, now - 7200);
+  EXPECT_THAT(log.events, SizeIs(4001));
+  EXPECT_EQ(std::ranges::count(log.events, "xid-fatal", &KernelEvent::problem), 1);
+  EXPECT_THAT(log.cut, testing::ElementsAre(HasSubstr("1000 messages")));
+  EXPECT_TRUE(std::ranges::any_of(audit_machine(fake.root(), now).problems,
+                                  [](const Problem& problem) { return problem.id == "kernel-log-cut"; }));
 }
 
 TEST(KernelLog, ALineFromTheFutureMeansAWrongClock) {
@@ -153,7 +214,7 @@ TEST(Xids, EveryOneSaysWhatToDo) {
       EXPECT_FALSE(xid->meaning.empty() || xid->action.empty()) << number;
     }
   EXPECT_GE(known, 40);
-  for (const std::int64_t fatal : {48, 62, 64, 79, 95, 119, 120, 140, 143})
+  for (const std::int64_t fatal : {48, 62, 64, 79, 95, 119, 120, 140, 143, 167, 169, 171, 172})
     EXPECT_EQ(find_xid(fatal)->severity, Severity::fault) << fatal;
 }
 
