@@ -87,7 +87,8 @@ std::optional<std::uint64_t> read_log(const std::filesystem::path& path, Pieces 
 
 struct Printed {
   std::uint64_t bytes = 0;
-  bool whole = false;  // it came to its end in time and succeeded
+  bool late = false;   // it did not come to its end in time
+  bool whole = false;  // it did, and succeeded
 };
 
 // Reads what a program prints within `seconds`. Nothing if there is no such program.
@@ -126,6 +127,7 @@ Printed read_output(std::vector<std::string> program, double seconds, Pieces pie
     ::waitpid(child, &status, 0);
   }
   pieces.finish();
+  printed.late = started && !ended;
   printed.whole = ended && status == 0;
   return printed;
 }
@@ -413,13 +415,11 @@ KernelLog read_kernel_log(const Root& root, double now, double days, std::option
         read_output({"journalctl", "--quiet", "--no-pager", "--reverse", "--output=short-unix", "_TRANSPORT=kernel",
                      "--since=@" + std::to_string(static_cast<std::int64_t>(std::max(from, 0.0)))},
                     max_seconds, syslog_into(journal));
-    if (printed.bytes > 0) {
-      log.sources.emplace_back("journal");
-      if (!printed.whole)
-        log.cut.push_back(
-            fmt::format("journal: what journalctl had not printed within {:g} s, or could not read, after {}",
-                        max_seconds, format_bytes(static_cast<double>(printed.bytes))));
-    }
+    if (printed.bytes > 0) log.sources.emplace_back("journal");
+    if (printed.late || (printed.bytes > 0 && !printed.whole))
+      log.cut.push_back(fmt::format("journal: all but the newest {}, as journalctl {}",
+                                    format_bytes(static_cast<double>(printed.bytes)),
+                                    printed.late ? fmt::format("took more than {:g} s", max_seconds) : "failed"));
     all.join(std::move(journal));
   }
   // A message moves from one file to the next, so that both are one source; kern.log and messages may hold the same.

@@ -23,6 +23,7 @@ struct Port {
   bool up = false;
   bool was_up = false;         // since boot or since its counters were cleared
   std::optional<double> rate;  // Gbit/s
+  std::string link;            // "400 Gb/sec (4X NDR)"
   std::string seen;
 };
 
@@ -54,6 +55,7 @@ std::vector<Port> infiniband_ports(const Root& root, Report& report) {
       port.was_up = root.integer(folder + "counters/link_downed").value_or(0) > 0;
       const auto rate = root.text(folder + "rate").value_or("");  // "400 Gb/sec (4X NDR)"
       if (const auto value = to_integer(rate)) port.rate = static_cast<double>(*value);
+      port.link = rate;
       port.seen = fmt::format("state {}, {}, {}", state, root.text(folder + "phys_state").value_or("unknown"), rate);
       report.fact("nic state " + port.name, state);
       const auto open = std::min(rate.find('('), rate.size());
@@ -162,7 +164,8 @@ Compute mark_compute(const Subject& subject, std::vector<Port>& ports, Report& r
     const auto missing = named.missing(ports);
     if (!missing.empty())
       report.add("nic-missing", "", fmt::format("{}, in NCCL_IB_HCA of {}", fmt::join(missing, ", "), hca.from));
-    compute = {true, !machine.gpus.empty() || missing.empty()};
+    const bool here = std::ranges::any_of(ports, &Port::compute);
+    compute = {true, here || (!missing.empty() && !machine.gpus.empty())};
   } else if (!machine.gpus.empty()) {
     std::set<std::string> beside;
     bool visible = machine.system.hypervisor.empty();  // a virtual machine shows bridges of its own
@@ -177,10 +180,14 @@ Compute mark_compute(const Subject& subject, std::vector<Port>& ports, Report& r
     }
     compute.expected = compute.known || !visible;
   }
-  if (compute.known)
-    report.fact("nics for gpus", std::to_string(std::ranges::count_if(ports, &Port::compute)));
-  else
-    for (Port& port : ports) port.compute = true;
+  std::map<std::string, int> links;
+  for (Port& port : ports) {
+    if (port.compute) ++links[port.up ? port.link : "down"];
+    port.compute = port.compute || !compute.known;
+  }
+  std::vector<std::string> counted;
+  for (const auto& [link, count] : links) counted.push_back(fmt::format("{} x {}", count, link));
+  report.fact("nics for gpus", fmt::format("{}", fmt::join(counted, ", ")));  // none if they are not known
   return compute;
 }
 
@@ -194,7 +201,7 @@ void judge_fabric(const Subject& subject, const std::vector<Port>& ports, const 
   const auto seen = down.empty() ? "none of the ports that NCCL_IB_HCA names is here"
                                  : fmt::format("all {}: {}", down.size(), fmt::join(down, "; "));
   const auto in_server = [](const GpuPart& gpu) { return is_data_centre_gpu(gpu.id); };
-  if (down.empty() ? compute.known && !gpus.empty() : compute.expected)
+  if (compute.expected && (compute.known || !down.empty()))
     report.add("fabric-down", "", seen);
   else if (!down.empty() && std::ranges::any_of(gpus, in_server))
     report.add("nic-down", "", seen);

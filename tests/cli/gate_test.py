@@ -98,6 +98,14 @@ class Gate(GateCase):
         answer = self.answer("--inject", "reboot-required", code=0)
         self.assertEqual((answer["verdict"], self.found(answer)), ("ok", ["reboot-required"]), answer)
 
+    def test_what_could_be_dead_is_never_ok(self):
+        for fault, verdict in (("xid-unknown", "suspect"), ("gpu-driver", "suspect"), ("nic-down", "suspect"),
+                               ("gpu-no-driver", "drain"), ("fabric-down", "drain"), ("rail-down", "drain")):
+            with self.subTest(fault=fault):
+                # The setting is of this machine's job, and not for the machine that is made up.
+                answer = json.loads(self.gate("--inject", fault, "--json", env={"NCCL_IB_HCA": "none"}).stdout)
+                self.assertEqual((answer["verdict"], fault in self.found(answer)), (verdict, True), answer)
+
     def test_faults_of_the_tests_are_found_by_name(self):
         """Those of GPUs need one."""
         faults = [row for row in self.listed() if row["injectable"] and not row["test"].startswith("gpu-")
