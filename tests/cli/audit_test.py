@@ -126,6 +126,9 @@ FAULTS = [
     ("read-only", "/scratch", writes("proc/mounts", "/dev/nvme0n1p2 / ext4 rw 0 0\n/dev/nvme1n1 /scratch xfs ro 0 0\n"
                                      "filer:/home /home nfs4 rw 0 0")),
     ("mount-stuck", "/home", lambda m: m.statfs("/home", stuck=True)),
+    ("mount-stuck", "/volume/1999", lambda m: m.statfs("/volume/1999", stuck=True).write("proc/mounts", "\n".join(
+        ["/dev/nvme0n1p2 / ext4 rw 0 0", "/dev/nvme1n1 /scratch xfs rw 0 0", "filer:/home /home nfs4 rw 0 0"] +
+        [f"filer:/{i} /volume/{i} nfs4 rw 0 0" for i in range(2000)]))),
     ("disk-lost", "nvme0", writes("sys/class/nvme/nvme0/state", "dead")),
     ("disk-lost", "nvme1", says("nvme nvme1: Removing after probe failure status: -19")),
     ("disk-lost", "sdb1", says("md/raid10:md2: Disk failure on sdb1, disabling device.")),

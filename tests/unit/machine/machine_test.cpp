@@ -18,6 +18,16 @@ Machine probed(void (*make)(FakeRoot&)) {
   return probe_machine(fake.root());
 }
 
+TEST(Machine, DataCentreGpusAreKnownByTheirIds) {
+  for (const char* id : {"10de:1db4", "10de:1eb8", "10de:20b2", "10de:20f1", "10de:2235", "10de:2330", "10de:2342",
+                         "10de:26b5", "10de:26b9", "10de:27b8", "10de:2901", "10de:2941", "10de:2bb5"})
+    EXPECT_TRUE(is_data_centre_gpu(id)) << id;
+  // RTX A6000, RTX 6000 Ada, GeForce RTX 4090 and 5090, RTX PRO 6000 of workstations, GV100, CMP 170HX; none; AMD.
+  for (const char* id : {"10de:2230", "10de:26b1", "10de:2684", "10de:2b85", "10de:2bb1", "10de:1dba", "10de:20c2",
+                         "10de:", "10de:xyz", "", "1002:74a1"})
+    EXPECT_FALSE(is_data_centre_gpu(id)) << id;
+}
+
 TEST(Machine, BareMetal) {
   const auto machine = probed(make_bare_metal);
   const auto& cpu = machine.cpu;

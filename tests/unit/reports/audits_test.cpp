@@ -37,6 +37,16 @@ TEST(ReadAudit, TakesWhatTheLocalAuditPrints) {
   EXPECT_EQ(read.facts.at("driver"), "570");
   EXPECT_EQ(read.gpus.at(0).uuid, "GPU-1");
   EXPECT_FALSE(read.events.at(0).time);
+  EXPECT_EQ(read.events[0].count, 1);
+  EXPECT_EQ(audit_code({read}), ExitCode::failed);
+}
+
+TEST(ReadAudit, NoFaultIsCutOffALongAnswer) {
+  std::string problems;
+  for (int i = 0; i < 12'000; ++i) problems += R"({"id":"disk-errors","severity":"warning"},)";
+  const AuditedHost read = read_audit(
+      "n1", R"({"audit":{"problems":[)" + problems + R"({"id":"xid-fatal","severity":"fault"}],"facts":{}}})");
+  EXPECT_EQ(read.count("fault"), 1U);
   EXPECT_EQ(audit_code({read}), ExitCode::failed);
 }
 
