@@ -246,7 +246,8 @@ class Counts {
 
   void add(std::vector<LogLine> messages) {
     // As a journal is printed: the newest first, but the lines of a report in the order in which they were written.
-    if (!messages.empty() && messages.front().unix_seconds.value_or(0) > messages.back().unix_seconds.value_or(0))
+    if (!messages.empty() && messages.back().unix_seconds &&
+        messages.front().unix_seconds > messages.back().unix_seconds)
       std::ranges::reverse(messages);
     for (const LogLine& message : messages) add(message);
   }

@@ -53,7 +53,6 @@ constexpr Pattern patterns[] = {
     {"thermal", "thermal-events", "temperature above threshold", "", Names::none},
     {"thermal", "thermal-events", "critical temperature", "", Names::none},
     {"link", "nic-cable", "Port module event[error]", "", Names::last_pci},
-    {"link", "nic-cable", "Port module event", "Cable unplugged", Names::last_pci},
     {"link", "nic-power", "insufficient power on the pcie slot", "", Names::last_pci},
     {"link", "nic-health", "mlx5_core", "health compromised", Names::last_pci},
     {"link", "nic-timeout", "NETDEV WATCHDOG", "NETDEV WATCHDOG: ", Names::after_needle},

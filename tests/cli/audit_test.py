@@ -390,7 +390,8 @@ class Audit(AssayCase):
                          lambda m: m.write("etc/nccl.conf", "NCCL_IB_HCA=mlx5_0:1,mlx5_1").port(2, state="1: DOWN"),
                          lambda m: m.write("etc/nccl.conf", "NCCL_IB_HCA=^mlx5").root_port("18", "0000:10:00.0"),
                          all_ports(**{"hw_counters/out_of_sequence": "50000"}),
-                         says("mlx5_core 0000:10:00.0: Port module event: module 0, Cable plugged"))
+                         says("mlx5_core 0000:10:00.0: Port module event: module 0, Cable plugged",
+                              "mlx5_core 0000:10:00.1: Port module event: module 1, Cable unplugged"))
 
     def test_ports_are_facts(self):
         facts = self.audit(rails(self.machine()))["audit"]["facts"]
