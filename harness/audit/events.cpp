@@ -19,6 +19,7 @@ struct Group {
   std::int64_t code = 0;
   bool past = false;
   std::int64_t count = 0;
+  std::optional<double> first = {};  // when
   const KernelEvent* last = nullptr;
 };
 
@@ -32,8 +33,11 @@ bool recovered(const KernelEvent& event, const std::vector<KernelEvent>& events)
 
 std::string seen_of(const Group& group) {
   const auto& last = *group.last;
-  const auto when = last.unix_seconds ? " at " + utc_text(static_cast<std::time_t>(*last.unix_seconds)) : "";
-  const auto times = group.count > 1 ? fmt::format(", {} times", group.count) : "";
+  const auto text = [](double moment) { return utc_text(static_cast<std::time_t>(moment)); };
+  const auto when = last.unix_seconds ? " at " + text(*last.unix_seconds) : "";
+  auto times = group.count > 1 ? fmt::format(", {} times", group.count) : "";
+  if (group.first && last.unix_seconds && text(*group.first) != text(*last.unix_seconds))
+    times += " since " + text(*group.first);
   if (last.kind == "xid") return fmt::format("XID {}{}{}", last.code, when, times);
   if (last.kind == "sxid") return fmt::format("SXID {}{}{}", last.code, when, times);
   return fmt::format("\"{}\"{}{}", last.text, when, times);
@@ -54,6 +58,7 @@ void audit_events(const Subject& subject, const std::vector<KernelEvent>& events
     Group& group =
         same != groups.end() ? *same : groups.emplace_back(Group{event.problem, event.device, event.code, past});
     group.count += event.count;
+    if (event.first_seconds) group.first = std::min(group.first.value_or(*event.first_seconds), *event.first_seconds);
     group.last = &event;
   }
   constexpr int many_corrections = 10;  // a few are ordinary

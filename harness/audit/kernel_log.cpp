@@ -410,7 +410,7 @@ KernelLog read_kernel_log(const Root& root, double now, double days, std::option
     if (bytes > 0) log.cut.push_back(fmt::format("{}: its first {}", source, format_bytes(static_cast<double>(bytes))));
   };
   if (root.real()) {
-    constexpr double max_seconds = 5;  // of a big journal, what was printed until then counts: the newest first
+    constexpr double max_seconds = 3;  // of a big journal, what was printed until then counts: the newest first
     Counts journal = none;
     const Printed printed =
         read_output({"journalctl", "--quiet", "--no-pager", "--reverse", "--output=short-unix", "_TRANSPORT=kernel",

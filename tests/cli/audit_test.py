@@ -300,6 +300,12 @@ class Audit(AssayCase):
                      "fix: power-cycle", "2 messages of the kernel in the last 7 days", f"last {at}"):
             self.assertIn(part, text.stdout)
 
+    def test_a_problem_says_since_when(self):
+        machine = self.machine().kernel_says("I/O error, dev sda, sector 8", ago=7200).kernel_says("I/O error, dev sda, sector 9")
+        first, last = (time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(machine.boot + UPTIME - ago)) for ago in (7200, 3600))
+        seen = {each["id"]: each["seen"] for each in self.audit(machine)["audit"]["problems"]}["disk-errors"]
+        self.assertEqual(seen, f'"I/O error, dev sda, sector 9" at {last}, 2 times since {first}')
+
     # What comes from a machine with thousands of messages before and after the one that counts.
     def check_flood(self, write, **options):
         aer = "pcieport 0000:3a:01.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)"
