@@ -107,6 +107,7 @@ class NamedPorts {
         names_.push_back({word.substr(0, colon), to_integer(word.substr(std::min(colon + 1, word.size())))});
     }
   }
+  bool empty() const { return names_.empty(); }
   bool has(const Port& port) const {
     return std::ranges::any_of(names_, [&](const Name& name) { return fits(name, port); }) != others_;
   }
@@ -158,8 +159,8 @@ struct Compute {
 Compute mark_compute(const Subject& subject, std::vector<Port>& ports, Report& report) {
   const auto& [root, machine, now, boot] = subject;
   Compute compute;
-  if (const Setting hca = nccl_setting(root, "NCCL_IB_HCA"); !hca.value.empty()) {
-    const NamedPorts named(hca.value);
+  const Setting hca = nccl_setting(root, "NCCL_IB_HCA");
+  if (const NamedPorts named(hca.value); !named.empty()) {
     for (Port& port : ports) port.compute = named.has(port);
     const auto missing = named.missing(ports);
     if (!missing.empty())

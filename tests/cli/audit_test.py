@@ -117,6 +117,7 @@ FAULTS = [
     ("fabric-down", "", lambda m: rails(m).port(0, state="1: DOWN").port(1, state="1: DOWN")),
     ("fabric-down", "", lambda m: m.write("etc/nccl.conf", "NCCL_IB_HCA==mlx5_3:1").port(3, state="1: DOWN")),
     ("fabric-down", "", writes("etc/nccl.conf", "NCCL_IB_HCA=rocep")),
+    ("fabric-down", "", lambda m: rails(m).write("etc/nccl.conf", "NCCL_IB_HCA==").port(0, state="1: DOWN").port(1, state="1: DOWN")),
     ("rail-down", "mlx5_1", lambda m: rails(m).port(1, state="1: DOWN")),
     ("rail-down", "mlx5_3", lambda m: m.write("etc/nccl.conf", "NCCL_IB_HCA=mlx5_2,mlx5_3").port(3, state="2: INIT")),
     ("nic-link-lost", "mlx5_1", lambda m: m.write(f"{PORT}/state", "1: DOWN").write(f"{PORT}/counters/link_downed", "1")),
