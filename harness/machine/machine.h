@@ -84,6 +84,7 @@ struct GpuPart {
   bool lost = false;                  // it says that the GPU has fallen off the bus, or needs a reset
   std::optional<double> temperature;  // degrees Celsius
   std::optional<bool> mig, ecc, mps;  // partitioned; memory errors corrected; shared by MPS
+  std::vector<std::string> slices;    // UUIDs of its parts (MIG), as far as the library says them
   std::optional<bool> persistence;    // the driver stays loaded while no program uses it
   GpuErrorCounts errors;
   std::optional<double> power_limit, default_power_limit;                // W

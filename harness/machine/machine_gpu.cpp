@@ -32,6 +32,7 @@ void add_nvml(const NvmlDevice& device, GpuPart& gpu) {
   gpu.temperature = device.temperature();
   add_link(device, gpu);
   gpu.mig = device.mig();
+  gpu.slices = device.slices();
   gpu.ecc = device.ecc();
   gpu.mps = device.mps();
   gpu.persistence = device.persistence();

@@ -277,6 +277,20 @@ std::optional<bool> NvmlDevice::mig() const {
   if (!api_->mig_mode || api_->mig_mode(handle_, &now, &pending) != success) return std::nullopt;
   return now == 1;
 }
+std::vector<std::string> NvmlDevice::slices() const {
+  const unsigned most = api_->slice ? ask<unsigned>(api_->max_slices, handle_).value_or(0) : 0;
+  std::vector<std::string> uuids;
+  for (unsigned i = 0; i < most; ++i) {
+    Handle slice = nullptr;
+    if (api_->slice(handle_, i, &slice) == success) uuids.push_back(NvmlDevice(api_, slice).uuid());
+  }
+  std::erase(uuids, "");
+  return uuids;
+}
+NvmlDevice NvmlDevice::whole() const {
+  Handle gpu = nullptr;
+  return api_->whole && api_->whole(handle_, &gpu) == success ? NvmlDevice(api_, gpu) : *this;
+}
 std::optional<bool> NvmlDevice::ecc() const {
   int now = 0, pending = 0;
   if (!api_->ecc_mode || api_->ecc_mode(handle_, &now, &pending) != success) return std::nullopt;

@@ -81,6 +81,9 @@ class NvmlDevice {
   GpuErrorCounts errors() const;
 
   std::optional<bool> mig() const;
+  std::vector<std::string> slices() const;  // UUIDs of its parts under MIG; a part has none
+  // The GPU of which this is a part under MIG, else itself: a part has its GPU's faults, and no counters of its own.
+  NvmlDevice whole() const;
   std::optional<bool> ecc() const;
   std::optional<bool> persistence() const;    // the driver stays loaded while no program uses the GPU
   std::optional<double> power_limit() const;  // W

@@ -131,6 +131,9 @@ struct NvmlDevice::Api {
   Return (*ecc_errors)(Handle, int, int, unsigned long long*) = nullptr;
   Return (*remapped_rows)(Handle, unsigned*, unsigned*, unsigned*, unsigned*) = nullptr;
   Return (*mig_mode)(Handle, unsigned*, unsigned*) = nullptr;
+  Return (*max_slices)(Handle, unsigned*) = nullptr;
+  Return (*slice)(Handle, unsigned, Handle*) = nullptr;
+  Return (*whole)(Handle, Handle*) = nullptr;
   Return (*persistence_mode)(Handle, int*) = nullptr;
   Return (*pcie_throughput)(Handle, int, unsigned*) = nullptr;
   Return (*pcie_replays)(Handle, unsigned*) = nullptr;
@@ -192,6 +195,9 @@ struct NvmlDevice::Api {
     find(ecc_errors, "nvmlDeviceGetTotalEccErrors");
     find(remapped_rows, "nvmlDeviceGetRemappedRows");
     find(mig_mode, "nvmlDeviceGetMigMode");
+    find(max_slices, "nvmlDeviceGetMaxMigDeviceCount");
+    find(slice, "nvmlDeviceGetMigDeviceHandleByIndex");
+    find(whole, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
     find(persistence_mode, "nvmlDeviceGetPersistenceMode");
     find(pcie_throughput, "nvmlDeviceGetPcieThroughput");
     find(pcie_replays, "nvmlDeviceGetPcieReplayCounter");

@@ -12,12 +12,13 @@ namespace {
 constexpr std::int64_t max_count = std::int64_t{1} << 53;
 
 void read_device(const Cursor& device, Machine& machine) {
-  static const std::array<std::string, 19> names = {"pci",
+  static const std::array<std::string, 20> names = {"pci",
                                                     "uuid",
                                                     "name",
                                                     "serial",
                                                     "ecc",
                                                     "mig",
+                                                    "slices",
                                                     "persistence",
                                                     "power_limit",
                                                     "default_power_limit",
@@ -65,6 +66,8 @@ void read_device(const Cursor& device, Machine& machine) {
   gpu->lost = flag("lost").value_or(false);
   gpu->ecc = flag("ecc");
   gpu->mig = flag("mig");
+  if (const auto slices = device.find("slices"))
+    for (const Cursor& slice : slices->elements()) gpu->slices.push_back(slice.text().value_or(""));
   gpu->persistence = flag("persistence");
   gpu->power_limit = number("power_limit");
   gpu->default_power_limit = number("default_power_limit");

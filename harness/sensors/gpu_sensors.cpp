@@ -212,6 +212,7 @@ std::string locked_clock(const Series& clock, const Series& reasons, double max_
 }
 
 GpuHealth::GpuHealth(const std::string& uuid, const std::string& pci) : device_(find_device(uuid, pci)) {
+  if (device_) device_ = device_->whole();
   if (!device_) return;
   xids_ = std::make_unique<XidWatch>(*device_);
   at_start_ = before_ = device_->errors();

@@ -15,6 +15,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -71,7 +72,8 @@ int text(const char* words, char* out, unsigned size) {
   return success;
 }
 
-int gpu = 0;  // its address is the only handle
+// Their addresses are the handles: a GPU, and a part of it (MIG), of which NVML counts no errors.
+int gpu = 0, slice = 0;
 
 struct FieldValue {
   unsigned field, scope;
@@ -152,8 +154,19 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned, void** handle) {
   *handle = &gpu;
   return success;
 }
-int nvmlDeviceGetHandleByUUID(const char*, void** handle) {
+int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
   if (value_of("unknown_uuid")) return not_found;
+  *handle = std::string_view(uuid).starts_with("MIG-") ? &slice : &gpu;
+  return success;
+}
+int nvmlDeviceGetMaxMigDeviceCount(void*, unsigned* count) { return answer("max_slices", count); }
+int nvmlDeviceGetMigDeviceHandleByIndex(void*, unsigned index, void** handle) {
+  if (index >= value_of("slices").value_or(0)) return not_found;
+  *handle = &slice;
+  return success;
+}
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void* device, void** handle) {
+  if (device != &slice) return not_supported;
   *handle = &gpu;
   return success;
 }
@@ -163,7 +176,9 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char*, void** handle) {
   return success;
 }
 int nvmlDeviceGetName(void*, char* out, unsigned size) { return text("Stand-in GPU", out, size); }
-int nvmlDeviceGetUUID(void*, char* out, unsigned size) { return text("GPU-stand-in", out, size); }
+int nvmlDeviceGetUUID(void* device, char* out, unsigned size) {
+  return text(device == &slice ? "MIG-stand-in" : "GPU-stand-in", out, size);
+}
 int nvmlDeviceGetPciInfo_v3(void*, Pci* pci) {
   *pci = {"", 0, 0x1b, 0, 0x233510de, 0, ""};
   return success;
@@ -217,7 +232,8 @@ int nvmlDeviceGetEccMode(void*, int* now, int* pending) {
   *pending = 0;
   return answer("ecc", now);
 }
-int nvmlDeviceGetTotalEccErrors(void*, int type, int, unsigned long long* count) {
+int nvmlDeviceGetTotalEccErrors(void* device, int type, int, unsigned long long* count) {
+  if (device == &slice) return not_supported;
   return answer(type == 1 ? "ecc_uncorrected" : "ecc_corrected", count);
 }
 int nvmlDeviceGetRemappedRows(void*, unsigned* corrected, unsigned* uncorrected, unsigned* pending, unsigned* failed) {

@@ -103,6 +103,20 @@ TEST(AddNvml, FillsInMissingValuesAndAppendsMissingGpus) {
   EXPECT_EQ(none[0].uuid, "GPU-stand-in");
   EXPECT_EQ(none[0].pci, "0000:1b:00.0");
   EXPECT_EQ(none[0].id, "10de:2335");
+  EXPECT_TRUE(none[0].slices.empty());
+}
+
+TEST(GpuFindings, TheDriverSaysWhichSlicesAGpuHas) {
+  const NvmlScript script("mig 1\nmax_slices 7\nslices 2\n");
+  std::string why_not;
+  const auto nvml = Nvml::load(why_not);
+  if (!nvml || nvml->driver_version() != "999.1") GTEST_SKIP() << "no stand-in for NVML here: " << why_not;
+  std::vector<GpuPart> gpus;
+  add_nvml(*nvml, gpus);
+  ASSERT_EQ(gpus.size(), 1u);
+  EXPECT_EQ(gpus[0].slices, (std::vector<std::string>{"MIG-stand-in", "MIG-stand-in"}));
+  EXPECT_EQ(nvml->find("MIG-stand-in", "")->whole().uuid(), "GPU-stand-in");
+  EXPECT_EQ(nvml->find("GPU-stand-in", "")->whole().uuid(), "GPU-stand-in");
 }
 
 }  // namespace

@@ -194,6 +194,13 @@ TEST_F(GpuSensors, OnlyErrorsDuringTheCaseAreNamed) {
   EXPECT_THAT(health.take(), IsEmpty());
 }
 
+TEST_F(GpuSensors, ASliceHasTheErrorsOfItsGpu) {
+  NvmlScript script("mig 1\necc_uncorrected 3\n");
+  GpuHealth health("MIG-1", "");
+  script.say("mig 1\necc_uncorrected 5\n");
+  EXPECT_THAT(health.take(), ElementsAre("2 uncorrectable ECC errors"));
+}
+
 TEST_F(GpuSensors, CorrectedLinkErrorsAreNamedAboveARate) {
   NvmlScript script("nvlinks 2\nnvlink_replays 5\nnvlink_crc_flit 3\n");
   GpuHealth health("GPU-1", "");
