@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <list>
+#include <utility>
 #include <vector>
 
 namespace assay::cli {
@@ -43,6 +45,24 @@ bool take(Output& pipe, FinishedCommand& finished) {
   return !more.empty();
 }
 
+struct Started {
+  explicit Started(const CommandToRun& command)
+      : pid(start_process({.words = command.words,
+                           .variables = command.variables,
+                           .output = output.writer(),
+                           .errors = errors.writer()})),
+        watch(pid) {
+    output.close_writer();
+    errors.close_writer();
+  }
+
+  Output output, errors;
+  pid_t pid;
+  Watch watch;
+  int status = 0;
+  FinishedCommand finished = {};
+};
+
 }  // namespace
 
 ShellCommands::ShellCommands(double seconds_to_die)
@@ -59,38 +79,50 @@ FinishedCommand ShellCommands::run(const std::string& command, Clock::time_point
 
 FinishedCommand ShellCommands::run(const std::vector<std::string>& words, const Variables& variables,
                                    Clock::time_point deadline) {
-  Output output, errors;
+  return std::move(run({{words, variables}}, deadline).front());
+}
+
+std::vector<FinishedCommand> ShellCommands::run(const std::vector<CommandToRun>& commands, Clock::time_point deadline) {
   const Clock::time_point start = Clock::now();
-  const pid_t shell =
-      start_process({.words = words, .variables = variables, .output = output.writer(), .errors = errors.writer()});
-  const Watch watch(shell);
-  output.close_writer();
-  errors.close_writer();
-  FinishedCommand finished;
-  int status = 0;
+  std::list<Started> all;
+  for (const CommandToRun& command : commands) all.emplace_back(command);
   const auto left = [&] { return std::chrono::duration<double>(deadline - Clock::now()).count(); };
-  while (!finished.ended && !interrupted() && left() > 0) {
-    // Without a pidfd (older kernels) the end is only seen by asking for it.
-    const int wait_ms = watch.fd() >= 0 ? static_cast<int>(std::min(1e3 * left() + 1, 6e4)) : 2;
-    std::vector<pollfd> fds{{watch.fd(), POLLIN, 0}, {output.fd(), POLLIN, 0}, {errors.fd(), POLLIN, 0}};
+  const auto running = [](const Started& one) { return !one.finished.ended; };
+  while (std::any_of(all.begin(), all.end(), running) && !interrupted() && left() > 0) {
+    std::vector<pollfd> fds;
+    double wait_ms = std::min(1e3 * left() + 1, 6e4);
+    for (const Started& one : all) {
+      if (!running(one)) continue;
+      // Without a pidfd (older kernels) the end is only seen by asking for it.
+      if (one.watch.fd() < 0) wait_ms = std::min(wait_ms, 2.0);
+      for (const int fd : {one.watch.fd(), one.output.fd(), one.errors.fd()}) fds.push_back({fd, POLLIN, 0});
+    }
     signals_.add_fds(fds);
-    ::poll(fds.data(), fds.size(), wait_ms);
-    finished.ended = ::waitpid(shell, &status, WNOHANG) == shell;
-    if (finished.ended) finished.seconds = seconds_since(start);
-    take(output, finished);
-    (void)errors.read();
+    ::poll(fds.data(), fds.size(), static_cast<int>(wait_ms));
+    for (Started& one : all) {
+      if (!running(one)) continue;
+      one.finished.ended = ::waitpid(one.pid, &one.status, WNOHANG) == one.pid;
+      if (one.finished.ended) one.finished.seconds = seconds_since(start);
+      take(one.output, one.finished);
+      (void)one.errors.read();
+    }
     signals_.read();
   }
   end_children(seconds_to_die_, [](pid_t, int) {});
-  while (take(output, finished)) {
+  std::vector<FinishedCommand> done;
+  for (Started& one : all) {
+    FinishedCommand& finished = one.finished;
+    while (take(one.output, finished)) {
+    }
+    while (!one.errors.read().empty()) {
+    }
+    if (!finished.whole) finished.output = one.output.kept();
+    if (finished.ended && WIFEXITED(one.status)) finished.code = WEXITSTATUS(one.status);
+    if (finished.ended) finished.problem = describe_status(one.status, false);
+    finished.errors = tail_of(one.errors.kept(), 1000);
+    done.push_back(std::move(finished));
   }
-  while (!errors.read().empty()) {
-  }
-  if (!finished.whole) finished.output = output.kept();
-  if (finished.ended && WIFEXITED(status)) finished.code = WEXITSTATUS(status);
-  if (finished.ended) finished.problem = describe_status(status, false);
-  finished.errors = tail_of(errors.kept(), 1000);
-  return finished;
+  return done;
 }
 
 void ShellCommands::wait(Clock::time_point until) {

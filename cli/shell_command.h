@@ -1,4 +1,4 @@
-// Commands, run one after the other, timed, and ended with all that they started.
+// Commands, run one after the other or several at once, timed, and ended with all that they started.
 #pragma once
 
 #include "harness/core/clock.h"
@@ -21,6 +21,11 @@ struct FinishedCommand {
   std::string errors;            // the tail of stderr
 };
 
+struct CommandToRun {
+  std::vector<std::string> words;  // a program by its path first
+  Variables variables;             // its whole environment
+};
+
 // For one thread, and once per process: it takes the signals that end a run, and all orphans.
 class ShellCommands {
  public:
@@ -29,6 +34,8 @@ class ShellCommands {
 
   // By /bin/sh -c, with stdin from /dev/null. When it ends, everything that it left running is killed. Throws Error.
   FinishedCommand run(const std::string& command, Clock::time_point deadline);
+  // Several at once. Returns when all have ended, or at the deadline.
+  std::vector<FinishedCommand> run(const std::vector<CommandToRun>& commands, Clock::time_point deadline);
   // A program by its path, with this environment.
   FinishedCommand run(const std::vector<std::string>& words, const Variables& variables, Clock::time_point deadline);
   // Sleeps until then, or until a signal comes.
