@@ -81,6 +81,34 @@ cudaError_t scripted_error(std::string_view name) {
   return text ? static_cast<cudaError_t>(number(*text)) : cudaSuccess;
 }
 
+// The number that begins the UUID of a device: GPU-00000003-656d-... is the fourth.
+std::string uuid_prefix(int place) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  return std::string("GPU-000000") + digits[static_cast<std::size_t>(place / 16)] +
+         digits[static_cast<std::size_t>(place % 16)];
+}
+
+// The devices of the host that the process sees, in its order.
+std::vector<int> visible_list() {
+  const int all = number(scripted("devices").value_or("1"));
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::vector<int> list;
+  for (int i = 0; !visible && i < all; ++i) list.push_back(i);
+  for (const std::string& word : words_of(visible ? visible : "")) {
+    int place = 0;
+    if (word.starts_with("GPU-"))
+      while (place < all && !word.starts_with(uuid_prefix(place))) ++place;
+    else if (word.find_first_not_of("0123456789") == std::string::npos)
+      place = number(word);
+    else
+      break;
+    // Like the driver: entries after the first invalid one are ignored.
+    if (place >= all) break;
+    list.push_back(place);
+  }
+  return list;
+}
+
 int capability() {
   static const int value = number(scripted("capability").value_or("90"));
   return value;
@@ -107,19 +135,7 @@ std::uint64_t bytes_of(std::string_view text) {
   return static_cast<std::uint64_t>(number(text));
 }
 
-int visible_devices() {
-  const int all = number(scripted("devices").value_or("1"));
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (!visible) return all;
-  int count = 0;
-  for (const std::string& word : words_of(visible)) {
-    // Like the driver: entries after the first invalid one are ignored.
-    if (word.starts_with("GPU-") || word.find_first_not_of("0123456789") != std::string::npos || number(word) >= all)
-      break;
-    ++count;
-  }
-  return count;
-}
+int visible_devices() { return static_cast<int>(visible_list().size()); }
 
 int current_device() { return device; }
 
@@ -309,7 +325,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int num
     case cudaDevAttrMemoryPoolsSupported:
     case cudaDevAttrCanMapHostMemory: *value = 1; break;
     case cudaDevAttrPciDomainId: *value = 0; break;
-    case cudaDevAttrPciBusId: *value = 0xe0 + number; break;
+    case cudaDevAttrPciBusId: *value = 0xe0 + visible_list()[static_cast<std::size_t>(number)]; break;
     case cudaDevAttrPciDeviceId: *value = 0; break;
     case cudaDevAttrHostNumaId: *value = numa_node(); break;
     default: *value = 0;
@@ -329,8 +345,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number) {
     return error;
   *properties = {};
   std::strncpy(properties->name, device_name, sizeof properties->name - 1);
-  std::memcpy(properties->uuid.bytes, "assay-emulated-0", sizeof properties->uuid.bytes);
-  properties->uuid.bytes[15] = static_cast<char>('0' + number);
+  std::memcpy(properties->uuid.bytes, "\0\0\0\0emulated-gpu", sizeof properties->uuid.bytes);
+  properties->uuid.bytes[3] = static_cast<char>(visible_list()[static_cast<std::size_t>(number)]);
   std::size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
   properties->totalGlobalMem = total;
