@@ -10,6 +10,7 @@
 
 #include <array>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,15 @@ struct GateAnswer {
 // die, and no file but the host's memory of past verdicts. Throws UsageError for what only shows then (floors of
 // another unit).
 GateAnswer run_gate(const GateRequest& request);
+
+struct FloorsOfTest {
+  const report::Floors& floors;
+  double withheld_cpus = 0;  // by a quota
+  bool crowded = false;      // see gate::Repetition
+};
+// Adds to `outcome` a repetition of every figure in `runs` that a floor limits, and to `used` which floors these were.
+void add_repetitions(const report::RunSet& runs, const FloorsOfTest& by, gate::TestOutcome& outcome,
+                     std::set<std::string>& used);
 
 // The exit code of a verdict in a style.
 int exit_code(gate::Verdict verdict, ExitStyle style);

@@ -55,19 +55,16 @@ std::string test_line(const gate::TestOutcome& test) {
   return line + "\n";
 }
 
-// Why there is no verdict.
-std::string why_not(const GateAnswer& answer) {
-  return answer.notes.empty() ? "no test came to its end" : one_line(answer.notes.back());
-}
-
 // One line: the verdict's first finding, and how many more there are.
 std::string short_text(const GateAnswer& answer) {
   const auto& findings = answer.decision.findings;
-  if (answer.decision.verdict == Verdict::not_judged) return "not judged: " + why_not(answer);
   if (answer.decision.verdict == Verdict::ok) return "nothing found";
   const auto weighty = std::count_if(findings.begin(), findings.end(),
                                      [](const gate::Finding& one) { return one.severity != Severity::info; });
-  return line_of(findings.front()) + (weighty > 1 ? fmt::format(" (and {} more)", weighty - 1) : std::string());
+  std::string found = weighty > 0 ? line_of(findings.front()) : std::string();
+  if (weighty > 1) found += fmt::format(" (and {} more)", weighty - 1);
+  if (answer.decision.verdict != Verdict::not_judged) return found;
+  return "not judged: " + one_line(answer.decision.why_not) + (found.empty() ? found : "; " + found);
 }
 
 std::string long_text(const GateRequest& request, const GateAnswer& answer) {
@@ -127,7 +124,8 @@ std::string gate_json(const GateRequest& request, const GateAnswer& answer) {
                         {"severity", name_of(one.severity)}});
   for (const gate::TestOutcome& test : answer.tests) {
     const gate::Figure* figure = worst_figure(test);
-    Json row = {{"name", test.test},
+    Json row = {{"test", test.test},
+                {"name", test.test},  // as it was called before
                 {"device", or_null(test.device)},
                 {"state", name_of(state_of(test))},
                 {"seconds", test.seconds},

@@ -1,6 +1,8 @@
 // Runs a gate's tests, each in a process of its own, until the budget ends.
 #include "cli/catalogue.h"
 #include "cli/gate.h"
+#include "cli/gate_place.h"
+#include "cli/machine.h"
 #include "cli/shell_command.h"
 #include "harness/core/configs.h"
 #include "harness/core/host.h"
@@ -12,18 +14,13 @@
 #include "harness/machine/cpu_ticks.h"
 #include "harness/record/flags.h"
 #include "harness/run/run.h"
-#include "reports/acceptance/judge.h"
 #include "reports/acceptance/words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <regex>
@@ -37,76 +34,6 @@ using gate::TestState;
 
 Clock::duration in_seconds(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
-// One gate per host at a time, since two would disturb each other: a name that the kernel frees with this process, and
-// of which no file is left.
-class HostLock {
- public:
-  HostLock() : fd_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
-  ~HostLock() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  HostLock(const HostLock&) = delete;
-  HostLock& operator=(const HostLock&) = delete;
-
-  bool take() const {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    const std::string name = "assay-gate-" + this_host().substr(0, 64);
-    std::memcpy(address.sun_path + 1, name.data(), name.size());  // a zero first: in no folder
-    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    return ::bind(fd_, reinterpret_cast<const sockaddr*>(&address), length) == 0;
-  }
-
- private:
-  int fd_;
-};
-
-// A folder that is removed by another process, which may get stuck on its file system.
-class Workspace {
- public:
-  Workspace() {
-    std::error_code none;
-    const fs::path folder = fs::temp_directory_path(none);
-    std::string name = ((none ? fs::path("/tmp") : folder) / "assay-gate-XXXXXX").string();
-    if (::mkdtemp(name.data()))
-      path_ = name;
-    else
-      problem_ = fmt::format("no folder {}: {}", name, std::strerror(errno));
-  }
-  ~Workspace() {
-    constexpr int max_tries = 150;
-    if (path_.empty()) return;
-    try {
-      Output ignored;
-      const pid_t pid = start_process({.words = {"/bin/rm", "-rf", "--", path_.string()},
-                                       .variables = {},
-                                       .output = ignored.writer(),
-                                       .death_signal = SIGTERM});
-      for (int i = 0; i < max_tries && ::waitpid(pid, nullptr, WNOHANG) != pid; ++i) ::usleep(2000);
-    } catch (const Error&) {
-    }
-  }
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  // Empty if there is none, and why.
-  const fs::path& path() const { return path_; }
-  const std::string& problem() const { return problem_; }
-
- private:
-  fs::path path_;
-  std::string problem_;
-};
-
-// "/metrics of KEY": what to call a figure.
-std::string name_of_figure(const report::Floor& floor, const Record& record) {
-  return fmt::format("{} of {}", floor.metric, record.key);
-}
-
-// CPUs that others may have used, or the hypervisor took.
-std::optional<double> outside(const Record& record) {
-  return record.outside_cpu ? std::optional(record.outside_cpu->cpus + record.outside_cpu->steal) : std::nullopt;
 }
 
 std::string why_wrong(const Record& record) {
@@ -130,16 +57,21 @@ class Gate {
       const HostLock lock;
       if (wait_for(lock)) measure();
     }
-    answer_.decision = gate::decide(evidence_, scope_, request_.catalogue);
-    if (commands_.interrupted()) {
-      answer_.notes.emplace_back("interrupted by a signal");
-      answer_.decision.verdict = gate::Verdict::not_judged;
-    }
-    answer_.tests = evidence_.tests;
+    // A drill shows one fault, and nothing else is required of it.
+    if (!request_.inject)
+      for (std::string& one : gate::unseen(evidence_.tests, request_.catalogue))
+        evidence_.unseen.push_back(std::move(one));
+    answer_.decision = gate::decide(evidence_, allotment_.scope(gpus_), request_.catalogue);
     answer_.past = gate::read_past(memory, now).text(gate::past_days);
-    const auto verdict = answer_.decision.verdict;
-    if (!request_.inject && (verdict == gate::Verdict::suspect || verdict == gate::Verdict::drain))
+    if (commands_.interrupted()) {
+      answer_.decision.verdict = gate::Verdict::not_judged;
+      answer_.decision.why_not = "interrupted by a signal";
+      answer_.notes.push_back(answer_.decision.why_not);
+    } else if (!request_.inject) {
       remember(memory, now);
+    }
+    answer_.notes.insert(answer_.notes.end(), evidence_.unseen.begin(), evidence_.unseen.end());
+    answer_.tests = evidence_.tests;
     answer_.seconds = seconds_since(request_.start);
     return std::move(answer_);
   }
@@ -153,7 +85,7 @@ class Gate {
     try {
       gate::remember(memory, now, answer_.decision);
     } catch (const Error& error) {
-      answer_.notes.push_back(fmt::format("the verdict is not kept: {}", error.what()));
+      answer_.notes.push_back(fmt::format("what was found is not kept: {}", error.what()));
     }
   }
 
@@ -161,7 +93,7 @@ class Gate {
     const Clock::time_point until = Clock::now() + in_seconds(request_.budget / 3);
     while (!lock.take()) {
       if (Clock::now() >= until || commands_.interrupted()) {
-        answer_.notes.emplace_back("another gate runs on this host, for longer than a third of the budget");
+        evidence_.unseen.emplace_back("another gate runs on this host, for longer than a third of the budget");
         return false;
       }
       commands_.wait(Clock::now() + in_seconds(0.02));
@@ -176,31 +108,59 @@ class Gate {
     folder_ = workspace.path();
     if (request_.inject && folder_.empty()) throw Error("gate: " + workspace.problem());
     const gate::Catalogue& catalogue = request_.catalogue;
-    if (catalogue.choose(left(), 0).empty()) {
-      const auto shortest =
-          std::min_element(catalogue.tests.begin(), catalogue.tests.end(),
-                           [](const gate::Test& a, const gate::Test& b) { return a.seconds < b.seconds; });
-      answer_.notes.push_back(
-          fmt::format("the budget of {:g} s is too small for any test: the shortest, {}, takes {:g} s", request_.budget,
-                      shortest->name, shortest->seconds));
-      return;
-    }
-    // A fault of one test, or of a machine's files, is looked for by that test alone.
-    if (!request_.inject || injects("audit")) audit(catalogue.test("audit"));
-    allot();
-    for (const gate::Test* test : catalogue.choose(left(), allotment_.gpus.size()))
-      if (test->name != "audit" && (!request_.inject || injects(test->name))) add_tests(*test);
+    const bool fits = !catalogue.choose(left(), false).empty();
+    look_at_machine(fits);
+    plan(fits);
     for (gate::TestOutcome& outcome : evidence_.tests) {
-      if (outcome.test == "audit" || workspace.problem().empty()) continue;
+      if (outcome.test == "audit" || workspace.problem().empty() || !outcome.reason.empty()) continue;
       outcome.reason = workspace.problem();
       if (outcome.test == "disk") outcome.state = TestState::broke;
     }
-    if (!request_.inject) leave_out_shared();
-    for (gate::TestOutcome& outcome : evidence_.tests)
-      if (outcome.reason.empty() && outcome.test != "audit") repeat(outcome);
+    bool shared_seen = request_.inject != nullptr;
+    for (const gate::Test* test : planned_) {
+      if (test->shared && !std::exchange(shared_seen, true)) leave_out_shared();
+      rest_ -= test->seconds;
+      repeat(*test, to_run(*test));
+    }
     repeat_doubtful();
     if (request_.floors && floors_used_.empty() && !request_.inject)
-      answer_.notes.push_back(fmt::format("no floor of {} judged a figure of this gate", request_.floors->file));
+      evidence_.unseen.push_back(fmt::format("no floor of {} judged a figure of this gate", request_.floors->file));
+  }
+
+  // A fault of one test, or of a machine's files, is looked for by that test alone.
+  void look_at_machine(bool fits) {
+    const bool gpu_fault = request_.inject && request_.catalogue.test(request_.inject->test).device == "cuda";
+    if (fits && (!request_.inject || injects("audit") || gpu_fault)) audit(request_.catalogue.test("audit"));
+    const bool audited = evidence_.audited;
+    if (gpu_fault) evidence_ = {};  // the audit only says which GPUs are here
+    if (!audited && (!request_.inject || gpu_fault))
+      for (const std::string& pci : gpus_here(user_root().path()))
+        gpus_.push_back({.pci = pci, .uuid = {}, .name = {}});
+    allot();
+  }
+
+  void plan(bool fits) {
+    const gate::Catalogue& catalogue = request_.catalogue;
+    const auto chosen = catalogue.choose(left() + catalogue.test("audit").seconds, !targets_.empty());
+    for (const gate::Test* test : fits ? chosen : std::vector<const gate::Test*>()) {
+      if (test->name == "audit" || (request_.inject && !injects(test->name))) continue;
+      add_tests(*test, {});
+      planned_.push_back(test);
+      rest_ += test->seconds;
+    }
+    std::string why = "left out: the budget has too little time for it";
+    if (!fits) {
+      const auto shortest =
+          std::min_element(catalogue.tests.begin(), catalogue.tests.end(),
+                           [](const gate::Test& a, const gate::Test& b) { return a.seconds < b.seconds; });
+      why = fmt::format("the budget of {:g} s is too small for any test: the shortest, {}, takes {:g} s",
+                        request_.budget, shortest->name, shortest->seconds);
+      evidence_.unseen.push_back(why);
+    }
+    for (const gate::Test& test : catalogue.tests)
+      if (!request_.inject && !(fits && test.name == "audit") &&
+          std::find(planned_.begin(), planned_.end(), &test) == planned_.end())
+        add_tests(test, why);
   }
 
   void audit(const gate::Test& test) {
@@ -214,10 +174,10 @@ class Gate {
       gate::write_machine(configs_dir() / "gate-faults.json", request_.inject->id, root);
       variables["ASSAY_ROOT"] = root.string();
       variables.erase("NCCL_IB_HCA");
-    } else if (request_.inject) {
+    } else if (injects("audit")) {
       words.push_back(*request_.inject->inject);
     }
-    const FinishedCommand done = run_child(test, words, variables, outcome);
+    const FinishedCommand done = run_children(test, {{words, variables}}, {&outcome}).front();
     if (done.ended && done.code == 0) {
       try {
         read_audit(parse_untrusted(done.output));
@@ -240,35 +200,51 @@ class Gate {
       evidence_.problems.push_back({text_member(one, "/id"), text_member(one, "/device"), text_member(one, "/seen"),
                                     text_member(one, "/meaning"), text_member(one, "/fix"),
                                     gate::severity_from(text_member(one, "/severity"))});
-    for (const Json& one : member(json, "/gpus"))
-      gpus_.push_back({text_member(one, "/pci"), text_member(one, "/uuid"), text_member(one, "/name")});
-  }
-
-  // CPUs that a quota kept from a case: those it had to do without, and those it was stopped on.
-  double held_back(const Record& record) const {
-    return withheld_cpus_ + (record.outside_cpu ? record.outside_cpu->throttled.value_or(0) : 0);
+    for (const Json& one : member(json, "/gpus")) {
+      gate::GpuHere& gpu = gpus_.emplace_back();
+      gpu.pci = text_member(one, "/pci");
+      gpu.uuid = text_member(one, "/uuid");
+      gpu.name = text_member(one, "/name");
+      gpu.shown = one.at("shown").get<bool>();
+      gpu.lost = std::ranges::any_of(evidence_.problems, [&](const gate::Problem& problem) {
+        return problem.device == gpu.pci && (problem.id == "gpu-lost" || problem.id == "gpu-missing");
+      });
+      if (one.at("mig").is_boolean()) gpu.mig = one.at("mig").get<bool>();
+      gpu.slices = one.at("slices").get<std::vector<std::string>>();
+      gpu.clients = one.at("clients").get<std::size_t>();
+    }
   }
 
   void allot() {
     const bool fake = request_.inject && *request_.inject->inject == "files";
     allotment_ = gate::find_allotment(request_.gpus, fake ? Variables() : variables_of_launcher(), gpus_);
-    scope_ = allotment_.scope();
-    for (const std::string& name : evidence_.audited ? allotment_.missing : std::vector<std::string>())
-      evidence_.problems.push_back(
-          {"gpu-not-there",
-           "",
-           fmt::format("GPU {} of {} is not among the {} here", name, allotment_.source, gpus_.size()),
-           {},
-           {},
-           allotment_.certain ? gate::Severity::fault : gate::Severity::warning});
+    targets_ = allotment_.targets(gpus_);
+    for (const std::string& name : allotment_.missing) {
+      const std::string text =
+          fmt::format("GPU {} of {} is not among the {} here", name, allotment_.source, gpus_.size());
+      if (evidence_.audited)
+        evidence_.problems.push_back(
+            {"gpu-not-there", "", text, {}, {}, allotment_.certain ? gate::Severity::fault : gate::Severity::warning});
+      if (!request_.inject && (!evidence_.audited || gpus_.empty())) evidence_.unseen.push_back(text);
+    }
+    for (const std::string& name : allotment_.unmapped)
+      answer_.notes.push_back(fmt::format("{}: {}; every GPU here counts", allotment_.source, name));
+    if (allotment_.none)
+      answer_.notes.push_back(fmt::format("by {} the job gets no GPU, so none is tested", allotment_.source));
+    for (const gate::GpuHere& gpu : allotment_.gpus)
+      if (std::none_of(targets_.begin(), targets_.end(),
+                       [&](const gate::Target& one) { return one.device.starts_with(gpu.device()); }))
+        answer_.notes.push_back(fmt::format("{} is not tested: the driver does not show it here", gpu.device()));
   }
 
-  void add_tests(const gate::Test& test) {
+  void add_tests(const gate::Test& test, const std::string& why_not) {
     gate::TestOutcome outcome;
     outcome.test = test.name;
+    outcome.reason = why_not;
     if (test.device != "cuda") return evidence_.tests.push_back(std::move(outcome));
-    for (const gate::GpuHere& gpu : allotment_.gpus) {
-      outcome.device = gpu.pci;
+    for (const gate::Target& target : targets_) {
+      outcome.device = target.device;
+      outcome.reason = target.why_not.empty() ? why_not : target.why_not;
       evidence_.tests.push_back(outcome);
     }
   }
@@ -281,13 +257,15 @@ class Gate {
     std::string why;
     if (!jobs.empty())
       why = fmt::format("job {} runs on this host", fmt::join(jobs, ", "));
+    else if (!allotment_.unmapped.empty())
+      why = "which of the GPUs are this job's is not known";
     else if (allotment_.part(gpus_.size()))
       why = fmt::format("{} of the {} GPUs may be another job's", gpus_.size() - allotment_.gpus.size(), gpus_.size());
     else if (const double busy = lasting_busy_cpus(); busy >= max_busy_cpus)
       why = fmt::format("others use {:.1f} CPUs", busy);
     if (why.empty()) return;
     for (gate::TestOutcome& outcome : evidence_.tests)
-      if (request_.catalogue.test(outcome.test).shared) outcome.reason = why;
+      if (request_.catalogue.test(outcome.test).shared && outcome.reason.empty()) outcome.reason = why;
   }
 
   static constexpr double max_busy_cpus = 0.5;
@@ -311,99 +289,151 @@ class Gate {
     return share * static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
   }
 
-  void repeat(gate::TestOutcome& outcome) {
-    const gate::Test& test = request_.catalogue.test(outcome.test);
-    if (commands_.interrupted()) return;
-    if (outcome.figures.empty() && left() < test.seconds) {
-      outcome.reason = "no time left in the budget";
+  using Outcomes = std::vector<gate::TestOutcome*>;
+
+  Outcomes to_run(const gate::Test& test) {
+    Outcomes open;
+    for (gate::TestOutcome& one : evidence_.tests) {
+      if (one.test != test.name || !one.reason.empty()) continue;
+      const auto hung =
+          std::find_if(evidence_.tests.begin(), evidence_.tests.end(), [&](const gate::TestOutcome& other) {
+            return !one.device.empty() && other.device == one.device && other.state == TestState::hung;
+          });
+      if (hung == evidence_.tests.end())
+        open.push_back(&one);
+      else
+        one.reason = fmt::format("{} hung there", hung->test);
+    }
+    return open;
+  }
+
+  // Measures a test's outcomes once more, all at the same time.
+  void repeat(const gate::Test& test, const Outcomes& outcomes) {
+    if (commands_.interrupted() || outcomes.empty()) return;
+    if (outcomes.front()->figures.empty() && left() < test.seconds) {
+      for (gate::TestOutcome* one : outcomes) one->reason = "no time left in the budget";
       return;
     }
     if (test.plan.empty())
-      check_disk(test, outcome);
+      check_disk(test, *outcomes.front());
     else
-      run_cases(test, outcome);
+      run_cases(test, outcomes);
+  }
+
+  // What is to be measured again, in groups that run at once: as many as there is time for, and their seconds.
+  std::pair<std::vector<Outcomes>, double> doubtful_groups(int done) {
+    std::vector<Outcomes> groups;
+    for (const gate::Test* test : planned_) {
+      bool begun = false;
+      for (gate::TestOutcome& one : evidence_.tests) {
+        if (one.test != test->name || one.state != TestState::passed) continue;
+        if (std::none_of(one.figures.begin(), one.figures.end(), gate::doubtful)) continue;
+        if (test->alone || !std::exchange(begun, true)) groups.emplace_back();
+        groups.back().push_back(&one);
+      }
+    }
+    double seconds = 0;
+    std::erase_if(groups, [&](const Outcomes& group) {
+      const auto longest = std::max_element(group.begin(), group.end(),
+                                            [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
+      const double more = (*longest)->seconds / done;
+      // A verdict that more repetitions may change.
+      const bool open = std::any_of(group.begin(), group.end(), [](const gate::TestOutcome* one) {
+        return std::any_of(one->figures.begin(), one->figures.end(), [](const gate::Figure& figure) {
+          const auto slow = gate::judge(figure);
+          return gate::doubtful(figure) && (!slow || slow->severity != gate::Severity::fault);
+        });
+      });
+      if (!open || left() < 1.2 * (seconds + more)) return true;
+      seconds += more;
+      return false;
+    });
+    return {groups, seconds};
   }
 
   // Figures that did not hold are measured again, as far apart as the budget allows, so that a short disturbance does
   // not spoil all.
   void repeat_doubtful() {
-    const auto is_doubtful = [](const gate::TestOutcome& one) {
-      return one.state == TestState::passed && std::any_of(one.figures.begin(), one.figures.end(), gate::doubtful);
-    };
     constexpr int max_repetitions = 2 * static_cast<int>(gate::needed_repetitions);
     for (int done = 1; done < max_repetitions && !commands_.interrupted(); ++done) {
-      double seconds = 0;
-      bool open = false;  // a verdict that more repetitions may change
-      for (const gate::TestOutcome& one : evidence_.tests) {
-        if (!is_doubtful(one)) continue;
-        seconds += one.seconds / done;
-        open |= std::any_of(one.figures.begin(), one.figures.end(), [](const gate::Figure& figure) {
-          const auto slow = gate::judge(figure);
-          return gate::doubtful(figure) && (!slow || slow->severity != gate::Severity::fault);
-        });
-      }
-      if (!open || left() < 1.2 * seconds) return;
+      const auto [groups, seconds] = doubtful_groups(done);
+      if (groups.empty()) return;
       const int wanted = std::max(1, static_cast<int>(gate::needed_repetitions) - done);
       const double spare = left() - 1.2 * seconds * wanted;
       if (spare > 0) commands_.wait(Clock::now() + in_seconds(spare / (wanted + 1)));
-      for (gate::TestOutcome& one : evidence_.tests)
-        if (is_doubtful(one)) repeat(one);
+      for (const Outcomes& group : groups) repeat(request_.catalogue.test(group.front()->test), group);
     }
   }
 
-  // Runs one child of a test; a child that did not end is noted in the outcome.
-  FinishedCommand run_child(const gate::Test& test, const std::vector<std::string>& words, const Variables& variables,
-                            gate::TestOutcome& outcome) {
-    const double limit = std::min(left(), std::max(10.0, 15 * test.seconds));
-    FinishedCommand done = commands_.run(words, variables, Clock::now() + in_seconds(limit));
-    if (!done.ended) done.seconds = limit;
-    outcome.seconds += done.seconds;
-    if (done.ended || commands_.interrupted()) return done;
-    const bool long_enough = limit >= 3 * test.seconds + 1;
-    if (outcome.figures.empty()) outcome.state = long_enough ? TestState::hung : TestState::not_run;
-    outcome.reason = long_enough ? fmt::format("not done after {:.1f} s; it usually takes {:g} s", limit, test.seconds)
-                                 : "the budget ended before it did";
-    return done;
+  // Runs a test's children at the same time, one for each outcome; one that did not end is noted there.
+  std::vector<FinishedCommand> run_children(const gate::Test& test, const std::vector<CommandToRun>& commands,
+                                            const Outcomes& outcomes) {
+    const double long_enough = 3 * test.seconds + 1;
+    // One that hangs leaves the time that the tests after it need.
+    const double limit = std::min({left(), std::max(10.0, 15 * test.seconds), std::max(long_enough, left() - rest_)});
+    std::vector<FinishedCommand> all = commands_.run(commands, Clock::now() + in_seconds(limit));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      gate::TestOutcome& outcome = *outcomes[i];
+      if (!all[i].ended) all[i].seconds = limit;
+      outcome.seconds += all[i].seconds;
+      if (all[i].ended || commands_.interrupted()) continue;
+      const bool hung = limit >= long_enough;
+      if (outcome.figures.empty()) outcome.state = hung ? TestState::hung : TestState::not_run;
+      outcome.reason = hung ? fmt::format("not done after {:.1f} s; it usually takes {:g} s", limit, test.seconds)
+                            : "the budget ended before it did";
+    }
+    return all;
   }
 
   void check_disk(const gate::Test& test, gate::TestOutcome& outcome) {
     std::vector<std::string> words{program_command().string(), "gate-test", "disk", "--folder", folder_.string()};
     if (request_.inject) words.push_back(*request_.inject->inject);
-    const FinishedCommand done = run_child(test, words, inherited_variables(), outcome);
+    const FinishedCommand done = run_children(test, {{words, inherited_variables()}}, {&outcome}).front();
     if (!done.ended) return;
     outcome.reason = one_line(done.errors.empty() ? done.problem : done.errors);
     outcome.state = done.code == 0 ? TestState::passed : done.code == 1 ? TestState::wrong : TestState::broke;
   }
 
-  void run_cases(const gate::Test& test, gate::TestOutcome& outcome) {
-    const fs::path out = folder_ / fmt::format("run-{}", ++runs_);
-    std::vector<std::string> words{program_command().string(),
-                                   "run",
-                                   test.plan,
-                                   "--filter",
-                                   test.cases,
-                                   "--device",
-                                   test.device == "cuda" ? "cuda" : "cpu",
-                                   "--out",
-                                   out.string()};
-    if (request_.inject) words.insert(words.end(), {"--inject", *request_.inject->inject});
-    Variables variables = inherited_variables();
-    if (!outcome.device.empty()) {
-      const auto gpu =
-          std::find_if(gpus_.begin(), gpus_.end(), [&](const gate::GpuHere& one) { return one.pci == outcome.device; });
-      variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-      variables["CUDA_VISIBLE_DEVICES"] = gpu->uuid.empty() ? std::to_string(gpu - gpus_.begin()) : gpu->uuid;
+  void run_cases(const gate::Test& test, const Outcomes& outcomes) {
+    std::vector<CommandToRun> commands;
+    std::vector<fs::path> folders;
+    for (const gate::TestOutcome* outcome : outcomes) {
+      folders.push_back(folder_ / fmt::format("run-{}", ++runs_));
+      CommandToRun& command = commands.emplace_back();
+      command.words = {program_command().string(),
+                       "run",
+                       test.plan,
+                       "--filter",
+                       test.cases,
+                       "--device",
+                       test.device == "cuda" ? "cuda" : "cpu",
+                       "--out",
+                       folders.back().string()};
+      command.variables = inherited_variables();
+      const auto target = std::find_if(targets_.begin(), targets_.end(),
+                                       [&](const gate::Target& one) { return one.device == outcome->device; });
+      // A fault is injected on one GPU of all.
+      if (request_.inject && (outcome->device.empty() || target + 1 == targets_.end()))
+        command.words.insert(command.words.end(), {"--inject", *request_.inject->inject});
+      if (target == targets_.end()) continue;
+      command.variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+      command.variables["CUDA_VISIBLE_DEVICES"] = target->visible;
     }
-    const FinishedCommand done = run_child(test, words, variables, outcome);
-    const bool first = outcome.figures.empty();
-    std::error_code none;
-    if (fs::exists(out / "records.jsonl", none)) read_records(test, out, outcome);
-    if (!done.ended || !first || outcome.state != TestState::not_run || !outcome.reason.empty()) return;
-    outcome.state = TestState::broke;
-    outcome.reason = one_line(done.errors.empty() ? done.problem : done.errors);
+    const std::vector<FinishedCommand> all = run_children(test, commands, outcomes);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      gate::TestOutcome& outcome = *outcomes[i];
+      const bool first = outcome.figures.empty();
+      std::error_code none;
+      if (fs::exists(folders[i] / "records.jsonl", none)) read_records(test, folders[i], outcomes.size() > 1, outcome);
+      if (!all[i].ended || !first || outcome.state != TestState::not_run || !outcome.reason.empty()) continue;
+      // Exit code 2: it was refused, as by a build without CUDA, and shows nothing of the GPU.
+      const bool refused = test.device == "cuda" && all[i].code == static_cast<int>(ExitCode::usage);
+      outcome.state = refused ? TestState::not_run : TestState::broke;
+      outcome.reason = one_line(all[i].errors.empty() ? all[i].problem : all[i].errors);
+    }
   }
 
-  void read_records(const gate::Test& test, const fs::path& out, gate::TestOutcome& outcome) {
+  void read_records(const gate::Test& test, const fs::path& out, bool others, gate::TestOutcome& outcome) {
     const report::RunSet runs(read_runs({out}), report::Injected::include);
     for (const report::Entry& entry : runs.entries()) {
       const Record& record = *entry.record;
@@ -423,36 +453,8 @@ class Gate {
           break;
       }
     }
-    if (request_.floors && !test.slow.empty()) judge_floors(runs, outcome);
-  }
-
-  void judge_floors(const report::RunSet& runs, gate::TestOutcome& outcome) {
-    report::Floors floors = *request_.floors;
-    // To a floor for more threads, the threads that a quota took away are a loss and no other measurement.
-    if (withheld_cpus_ > 0)
-      for (report::Floor& floor : floors.floors)
-        for (const char* name : {"threads", "hash"}) floor.protocol.erase(name);
-    const report::CheckResult checked = report::check(runs, floors, family_names());
-    for (const report::FloorResult& result : checked.results) {
-      for (const report::Judgement& one : result.records) {
-        if (!one.value || !one.limit) continue;
-        const Record& record = *one.entry.record;
-        floors_used_.insert(result.floor->pointer);
-        const std::string name = name_of_figure(*result.floor, record);
-        auto figure = std::find_if(outcome.figures.begin(), outcome.figures.end(), [&](const gate::Figure& known) {
-          return known.name == name && known.floor == *one.limit;
-        });
-        if (figure == outcome.figures.end())
-          figure = outcome.figures.insert(figure, {name, result.floor->unit, *one.limit, {}});
-        figure->repetitions.push_back({.value = *one.value,
-                                       .range = one.range,
-                                       .shortfall = report::shortfall(*one.value, result.floor->bound, *one.limit),
-                                       .below = one.outcome == report::Outcome::fail,
-                                       .outside = outside(record),
-                                       .held_back = held_back(record),
-                                       .slowed = record.samples.throttled && !record.samples.throttled->empty()});
-      }
-    }
+    if (request_.floors && !test.slow.empty())
+      add_repetitions(runs, {*request_.floors, withheld_cpus_, others && test.alone}, outcome, floors_used_);
   }
 
   const GateRequest& request_;
@@ -463,7 +465,9 @@ class Gate {
   std::vector<gate::GpuHere> gpus_;
   double withheld_cpus_ = 0;
   gate::Allotment allotment_;
-  gate::Scope scope_;
+  std::vector<gate::Target> targets_;
+  std::vector<const gate::Test*> planned_;
+  double rest_ = 0;  // s that the planned tests take which have not begun
   gate::Evidence evidence_;
   std::set<std::string> floors_used_;
   GateAnswer answer_;

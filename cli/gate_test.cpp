@@ -28,8 +28,15 @@ struct GateTestOptions {
 void show_audit() {
   const audit::Audit seen = audit::audit_machine(user_root(), static_cast<double>(std::time(nullptr)));
   Json gpus = Json::array();
+  const bool any_managed = std::ranges::any_of(seen.machine.gpus, &GpuPart::managed);
   for (const GpuPart& gpu : seen.machine.gpus)
-    gpus.push_back({{"pci", gpu.pci}, {"uuid", gpu.uuid}, {"name", gpu.name}});
+    gpus.push_back({{"pci", gpu.pci},
+                    {"uuid", gpu.uuid},
+                    {"name", gpu.name},
+                    {"shown", gpu.managed || !any_managed},
+                    {"mig", gpu.mig ? Json(*gpu.mig) : Json()},
+                    {"slices", gpu.slices},
+                    {"clients", gpu.clients.size()}});
   const CpuPart& cpu = seen.machine.cpu;
   const double withheld = cpu.quota_cpus ? std::max(0.0, cpu.usable_cores - *cpu.quota_cpus) : 0;
   fmt::print("{}",

@@ -42,8 +42,8 @@ Code read_code(const Cursor& at) {
 }
 
 Test read_test(const Cursor& at) {
-  static const std::vector<std::string> names{"name",   "plan",  "cases", "device", "seconds",
-                                              "shared", "wrong", "slow",  "hung",   "broke"};
+  static const std::vector<std::string> names{"name",  "plan",     "cases", "device", "seconds", "shared",
+                                              "alone", "required", "wrong", "slow",   "hung",    "broke"};
   static const std::vector<std::string> devices{"cpu", "cuda", "host"};
   Test test;
   at.only(names);
@@ -53,6 +53,8 @@ Test read_test(const Cursor& at) {
   if (const auto member = at.need("device")) test.device = member->choice(devices).value_or("");
   if (const auto member = at.need("seconds")) test.seconds = member->number(0.01, 3600).value_or(1);
   if (const auto member = at.find("shared")) test.shared = member->flag().value_or(false);
+  if (const auto member = at.find("alone")) test.alone = member->flag().value_or(false);
+  if (const auto member = at.find("required")) test.required = member->flag().value_or(false);
   test.wrong = text_of(at, "wrong");
   test.slow = text_of(at, "slow");
   test.hung = text_of(at, "hung");
@@ -104,21 +106,19 @@ const Test& Catalogue::test(std::string_view name) const {
   throw Error(fmt::format("gate: no test {}", name));
 }
 
-std::vector<const Test*> Catalogue::choose(double seconds, std::size_t gpus) const {
+std::vector<const Test*> Catalogue::choose(double seconds, bool gpus) const {
   std::map<std::string_view, double> codes_of;
   for (const Code& code : codes) ++codes_of[code.test];
-  const auto cost = [&](const Test& test) {
-    return test.seconds * static_cast<double>(test.device == "cuda" ? gpus : 1);
-  };
   std::vector<const Test*> chosen;
   for (const Test& test : tests)
-    if (test.device != "cuda" || gpus > 0) chosen.push_back(&test);
+    if (test.device != "cuda" || gpus) chosen.push_back(&test);
   std::stable_sort(chosen.begin(), chosen.end(), [&](const Test* a, const Test* b) {
-    return codes_of[a->name] / cost(*a) > codes_of[b->name] / cost(*b);
+    if (a->required != b->required) return a->required;
+    return codes_of[a->name] / a->seconds > codes_of[b->name] / b->seconds;
   });
   std::erase_if(chosen, [&](const Test* test) {
-    if (cost(*test) > seconds) return true;
-    seconds -= cost(*test);
+    if (test->seconds > seconds) return true;
+    seconds -= test->seconds;
     return false;
   });
   return chosen;

@@ -29,9 +29,11 @@ struct Test {
   std::string name;
   std::string plan;                      // whose cases are run; empty: a test of the gate itself
   std::string cases;                     // regular expression of their keys
-  std::string device;                    // "cpu", "cuda" (once per GPU), or "host"
+  std::string device;                    // "cpu", "cuda" (each GPU, all at once), or "host"
   double seconds = 0;                    // that it usually takes
   bool shared = false;                   // its figure suffers if another job runs on this host
+  bool alone = false;                    // its figure suffers if other GPUs are tested at the same time
+  bool required = false;                 // without it the machine is not judged
   std::string wrong, slow, hung, broke;  // ids of codes; empty if it cannot find that
 };
 
@@ -45,9 +47,9 @@ struct Catalogue {
   const Code* find(std::string_view word) const;
   // Throws Error.
   const Test& test(std::string_view name) const;
-  // Those that can run within `seconds`, by what they find per second. Tests of GPUs are counted once for each of
-  // `gpus`.
-  std::vector<const Test*> choose(double seconds, std::size_t gpus) const;
+  // Those that can run within `seconds`: the required ones first, then by what they find per second. Tests of GPUs take
+  // as long as on one, since they run on all at once; without `gpus` there are none.
+  std::vector<const Test*> choose(double seconds, bool gpus) const;
 };
 
 // Throws UsageError that lists every mistake.

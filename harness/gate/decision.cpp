@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 namespace assay::gate {
 
@@ -71,12 +73,11 @@ void add_problem(const Problem& problem, const Scope& scope, const Catalogue& ca
                   code.id,
                   problem.device,
                   problem.seen,
-                  problem.meaning,
+                  problem.meaning.empty() ? code.meaning : problem.meaning,
                   code.action,
                   std::min(problem.severity, code.at_most)};
   const bool of_a_gpu = code.code.find("-GPU-") != code.code.npos && !problem.device.empty();
-  if (of_a_gpu && !scope.all &&
-      std::find(scope.devices.begin(), scope.devices.end(), problem.device) == scope.devices.end()) {
+  if (of_a_gpu && std::find(scope.others.begin(), scope.others.end(), problem.device) != scope.others.end()) {
     finding.severity = Severity::info;
     finding.text += " (not one of the job's devices)";
   }
@@ -111,7 +112,11 @@ bool doubtful(const Figure& figure) {
   return !figure.repetitions.empty() && (figure.repetitions.back().below || figure.repetitions.back().shortfall > 0);
 }
 
-std::optional<Slowness> judge(const Figure& figure) {
+std::optional<Slowness> judge(const Figure& measured) {
+  Figure figure = measured;
+  std::erase_if(figure.repetitions, [](const Repetition& one) { return one.crowded; });
+  const bool crowded = figure.repetitions.empty();
+  if (crowded) figure = measured;
   const auto& all = figure.repetitions;
   const auto below =
       static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const Repetition& one) { return one.below; }));
@@ -127,7 +132,9 @@ std::optional<Slowness> judge(const Figure& figure) {
     slow.cause = "cpu-quota";
     slow.text += fmt::format("; a quota withheld {:.2f} CPUs", *best->held_back);
   }
-  if (below < all.size() || below < needed_repetitions) {
+  if (crowded) {
+    slow.text += "; measured only while other GPUs were tested, too";
+  } else if (below < all.size() || below < needed_repetitions) {
     slow.text += below < all.size() ? "; it does not repeat" : "; too few to be sure";
   } else if (quota || enough(figure, undisturbed)) {
     slow.severity = Severity::fault;
@@ -142,6 +149,23 @@ std::optional<Slowness> judge(const Figure& figure) {
   return slow;
 }
 
+std::vector<std::string> unseen(const std::vector<TestOutcome>& tests, const Catalogue& catalogue) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> devices;  // by test and reason
+  for (const TestOutcome& test : tests)
+    if (test.state == TestState::not_run && catalogue.test(test.test).required)
+      devices[{test.test, test.reason}].push_back(test.device);
+  std::map<std::string, std::string> names;  // of tests, by the rest of their sentence
+  for (const auto& [what, where] : devices) {
+    const std::string more = where.size() > 1 ? fmt::format(" and {} more", where.size() - 1) : std::string();
+    std::string& tests_there = names[fmt::format(" did not run{}{}: {}", place_of(where.front()), more,
+                                                 what.second.empty() ? "the gate ended before" : what.second)];
+    tests_there += (tests_there.empty() ? "" : ", ") + what.first;
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [rest, which] : names) sentences.push_back(which + rest);
+  return sentences;
+}
+
 Decision decide(const Evidence& evidence, const Scope& scope, const Catalogue& catalogue) {
   Decision decision;
   for (const Problem& problem : evidence.problems) add_problem(problem, scope, catalogue, decision.findings);
@@ -152,10 +176,12 @@ Decision decide(const Evidence& evidence, const Scope& scope, const Catalogue& c
                       std::any_of(evidence.tests.begin(), evidence.tests.end(),
                                   [](const TestOutcome& one) { return one.state != TestState::not_run; });
   const Severity worst = decision.findings.empty() ? Severity::info : decision.findings.front().severity;
-  decision.verdict = worst == Severity::fault     ? Verdict::drain
-                     : worst == Severity::warning ? Verdict::suspect
-                     : judged                     ? Verdict::ok
-                                                  : Verdict::not_judged;
+  decision.verdict = worst == Severity::fault              ? Verdict::drain
+                     : !judged || !evidence.unseen.empty() ? Verdict::not_judged
+                     : worst == Severity::warning          ? Verdict::suspect
+                                                           : Verdict::ok;
+  if (decision.verdict == Verdict::not_judged)
+    decision.why_not = evidence.unseen.empty() ? "no test came to its end" : evidence.unseen.front();
   return decision;
 }
 

@@ -23,6 +23,7 @@ struct Repetition {
   std::optional<double> outside = {};    // CPUs that others used, or that the hypervisor took; absent: unknown
   std::optional<double> held_back = {};  // CPUs that a quota withheld; absent: unknown
   bool slowed = false;                   // heat or the power supply lowered the GPU's clock
+  bool crowded = false;                  // other GPUs were tested meanwhile, from which this figure suffers
 };
 
 struct Figure {
@@ -38,7 +39,7 @@ std::string_view name_of(TestState state);
 // What one test on one device has shown, over all its repetitions.
 struct TestOutcome {
   std::string test;                      // its name in the catalogue
-  std::string device;                    // of a GPU its PCI address; empty: the host
+  std::string device;                    // of a GPU its PCI address, with the UUID of a slice; empty: the host
   TestState state = TestState::not_run;  // `slow` is decided here, from the figures
   std::string reason;                    // of wrong, broke, hung and not_run
   double seconds = 0;
@@ -53,16 +54,17 @@ struct Problem {
   Severity severity = Severity::info;
 };
 
-// Which devices the gate judges.
+// Which devices the gate judges: all but the GPUs that are known to be others', named as in `Problem`. A device that
+// is not known here may be the job's, so it counts.
 struct Scope {
-  bool all = true;                   // every GPU of the machine
-  std::vector<std::string> devices;  // else these, by PCI address
+  std::vector<std::string> others;
 };
 
 struct Evidence {
   bool audited = false;  // the audit came to its end
   std::vector<Problem> problems;
   std::vector<TestOutcome> tests;
+  std::vector<std::string> unseen = {};  // what was required and not seen, as sentences
 };
 
 struct Finding {
@@ -73,10 +75,14 @@ struct Finding {
 struct Decision {
   Verdict verdict = Verdict::not_judged;
   std::vector<Finding> findings;  // faults first
+  std::string why_not = {};       // of not_judged
 };
 
 // How many repetitions, all beyond the floor, make a slow figure hard evidence.
 inline constexpr std::size_t needed_repetitions = 3;
+
+// Sentences for the required tests that did not run: "gpu-gemm did not run on 0000:1b:00.0 and 7 more: ...".
+std::vector<std::string> unseen(const std::vector<TestOutcome>& tests, const Catalogue& catalogue);
 
 // Whether a figure should be measured again: its last repetition did not hold.
 bool doubtful(const Figure& figure);
@@ -84,7 +90,7 @@ bool doubtful(const Figure& figure);
 // Of a figure that did not hold: what is to be reported, or nothing if no repetition was beyond the floor.
 // `fault` only if all repetitions are beyond the floor, and in enough of them either nothing that could explain it
 // disturbed, or the explanation is itself the finding: a CPU quota (`cause` is the id of its code), a lowered
-// clock.
+// clock. Crowded repetitions count only while there are no others, and are never hard evidence.
 struct Slowness {
   Severity severity = Severity::warning;
   std::string cause;  // id of the code; empty: the test's own
@@ -92,8 +98,8 @@ struct Slowness {
 };
 std::optional<Slowness> judge(const Figure& figure);
 
-// `drain` if there is a finding of severity fault, else `suspect` if there is a warning, else `ok` if the audit or a
-// test was judged.
+// `drain` if there is a finding of severity fault; else `not_judged` if something required was not seen, or nothing was
+// judged; else `suspect` if there is a warning, else `ok`.
 Decision decide(const Evidence& evidence, const Scope& scope, const Catalogue& catalogue);
 
 }  // namespace assay::gate

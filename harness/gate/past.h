@@ -21,7 +21,8 @@ inline constexpr int past_days = 7;
 
 // Lines that are not understood are skipped; a file that is absent or unreadable gives nothing.
 Past read_past(const std::filesystem::path& file, std::time_t now, int days = past_days);
-// Appends a verdict of suspect or drain. Throws Error if it cannot be written.
+// Appends what was found, as a verdict of suspect or drain; nothing if there are only remarks. Throws Error if it
+// cannot be written.
 void remember(const std::filesystem::path& file, std::time_t now, const Decision& decision);
 
 }  // namespace assay::gate

@@ -3,6 +3,8 @@ usage: gate_test.py [TRIES] [CLASS...]"""
 import json
 import os
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +13,10 @@ import unittest
 
 from assay_case import AssayCase
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import fake_machine  # noqa: E402
+
+LAUNCH = pathlib.Path(__file__).resolve().parents[2] / "configs/launch"
 TRIES = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 1
 CODE = r"^ASSAY-(GPU|CPU|MEM|NET|DISK|SYS)-\d{3}$"
 
@@ -133,12 +139,12 @@ class Gate(GateCase):
         self.assertEqual((finding["device"], finding["action"], finding["severity"]), ("0000:1b:00.0", "reset", "fault"))
         self.assertIn("XID 48", finding["text"])
         self.assertTrue(finding["meaning"])
-        self.assertLessEqual({"name", "state", "seconds", "figure", "floor"}, set(answer["tests"][0]))
+        self.assertLessEqual({"test", "device", "state", "reason", "seconds", "figure", "floor"}, set(answer["tests"][0]))
 
     def test_a_real_gate_judges_this_machine(self):
         answer = json.loads(self.gate("--json").stdout)
         self.assertIn(answer["verdict"], ("ok", "suspect", "drain"), answer)
-        states = {test["name"]: test["state"] for test in answer["tests"]}
+        states = {test["test"]: test["state"] for test in answer["tests"]}
         self.assertEqual(states["audit"], "ok", answer)
         self.assertIn(states["disk"], ("ok", "not_run"), answer)
         self.assertIsNone(answer["injected"])
@@ -209,6 +215,15 @@ class Gate(GateCase):
         answer = self.answer(budget="100ms", code=3)
         self.assertEqual(answer["verdict"], "not_judged")
         self.assertRegex(" ".join(answer["notes"]), "too small for any test: the shortest, audit, takes")
+        self.assertEqual({test["state"] for test in answer["tests"]}, {"not_run"})
+        self.assertIn("audit", [test["test"] for test in answer["tests"]])
+
+    def test_what_the_budget_leaves_out_is_said(self):
+        answer = json.loads(self.gate("--json", budget="1.2s").stdout)
+        left_out = [test for test in answer["tests"] if "left out: the budget" in (test["reason"] or "")]
+        self.assertTrue(left_out, answer)
+        self.assertEqual({test["state"] for test in left_out}, {"not_run"})
+        self.assertRegex(self.gate(budget="1.2s").stdout, r"\n  memory-latency +not_run +left out: the budget")
 
     def test_only_one_gate_runs_on_a_host(self):
         first = subprocess.Popen([self.binary, "gate", "--inject", "disk-hung", "--budget", "20s"], stdout=subprocess.PIPE,
@@ -229,7 +244,7 @@ class Gate(GateCase):
     def test_without_a_temporary_folder_the_audit_still_judges(self):
         answer = json.loads(self.gate("--json", env={"TMPDIR": "/proc"}).stdout)
         self.assertIn("disk-broke", self.found(answer), answer)
-        self.assertEqual([test["state"] for test in answer["tests"] if test["name"] == "audit"], ["ok"])
+        self.assertEqual([test["state"] for test in answer["tests"] if test["test"] == "audit"], ["ok"])
 
     # --- what is kept ------------------------------------------------------------------------------------------------
 
@@ -250,10 +265,17 @@ class Gate(GateCase):
             self.assertFalse(finding["id"].startswith("slow-"), finding)
         # A busy machine is not judged by its figures; an injected fault is, whatever else runs.
         answer = json.loads(self.gate("--floors", hard, "--inject", "slow-product", "--json", budget="20s").stdout)
-        gemm, = [test for test in answer["tests"] if test["name"] == "gemm"]
+        gemm, = [test for test in answer["tests"] if test["test"] == "gemm"]
         self.assertEqual(gemm["state"], "slow", answer)
         self.assertLess(gemm["figure"], gemm["floor"])
         self.assertGreaterEqual(gemm["repetitions"], 3)
+
+    def test_floors_that_judge_nothing_are_not_held(self):
+        floors = self.write("other.json", {"schema": 1, "floors": [
+            {"key": "resnet/*", "metric": "throughput", "unit": "img/s", "at_least": 1, "source": "x"}]})
+        done = self.gate("--floors", floors, "--exit-style", "npd", budget="5s")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertRegex(done.stdout, "^not judged: no floor of .*other.json judged a figure")
 
     # --- bad input ---------------------------------------------------------------------------------------------------
 
@@ -276,6 +298,202 @@ class Gate(GateCase):
         self.refused_gate("--floors", self.write("unit.json", {"schema": 1, "floors": [
             {"key": "gemm/*", "metric": "throughput", "unit": "B/s", "at_least": 1, "source": "x"}]}),
             says=["unit.json", "unit"])
+
+
+GPU_TESTS = ("gpu-gemm", "gpu-memory", "gpu-transfer")
+
+
+class Gpus(GateCase):
+    """A machine of files with GPUs, whose tests no CUDA module and no driver can run."""
+
+    def setUp(self):
+        super().setUp()
+        self.machine = fake_machine.FakeMachine(self.dir / "machine")
+        self.env.update(ASSAY_ROOT=str(self.machine.root), ASSAY_MODULE_PATH=str(self.dir), CUDA_VISIBLE_DEVICES="")
+
+    def judged(self, budget="2s", flags=(), **variables):
+        answer = json.loads(self.gate("--json", *flags, budget=budget, env=variables).stdout)
+        return answer, {finding["id"]: finding["severity"] for finding in answer["findings"]}
+
+    def test_what_cannot_be_mapped_makes_every_gpu_count(self):
+        """A fault of GPU 5, and names that are not known to be others'."""
+        uuid = "MIG-41b3359c-e721-56e5-8009-12e5797ed514"
+        self.machine.nvml(5, mig=True)
+        self.machine.kernel_says(f"NVRM: Xid (PCI:{fake_machine.gpu(5)[:-2]}): 79, pid=1, GPU has fallen off the bus.")
+        for text in (uuid, uuid[:9], f"{uuid},{uuid}", "GPU-00000000," + uuid, "void", "all", "cuda:0", "0",
+                     "GPU-00000005", "MIG-GPU-00000005/3/0", "GPU-0000000", "GPU-ffff"):
+            with self.subTest(visible=text):
+                answer, found = self.judged(CUDA_VISIBLE_DEVICES=text)
+                self.assertEqual((answer["verdict"], found["xid-fatal"]), ("drain", "fault"), answer)
+                if "00000005" not in text and not text.endswith("-0000000"):
+                    self.assertRegex(" ".join(answer["notes"] + [one["text"] for one in answer["findings"]]),
+                                     "every GPU here counts|is not among the 8 here")
+        answer, found = self.judged(flags=("--gpus", uuid))
+        self.assertEqual((answer["verdict"], found["xid-fatal"]), ("drain", "fault"), answer)
+        answer, found = self.judged(SLURM_JOB_GPUS="12")   # the index of a slice
+        self.assertEqual((answer["verdict"], found["xid-fatal"]), ("drain", "fault"), answer)
+        self.assertNotIn("gpu-not-there", found)
+
+    def test_what_is_known_to_be_anothers_does_not_count(self):
+        self.machine.nvml(5, mig=True, slices=["MIG-aaaa", "MIG-bbbb"]).nvml(6, mig=True, slices=["MIG-cccc"])
+        self.machine.kernel_says(f"NVRM: Xid (PCI:{fake_machine.gpu(5)[:-2]}): 79, pid=1, GPU has fallen off the bus.")
+        for text, severity in (("MIG-bbbb", "fault"), ("MIG-bb", "fault"), ("MIG-cccc", "info"), ("GPU-00000006", "info"),
+                               ("MIG-GPU-00000006/1/0", "info"), ("MIG-cccc,MIG-aaaa", "fault"), ("-1", "info")):
+            with self.subTest(visible=text):
+                answer, found = self.judged(CUDA_VISIBLE_DEVICES=text)
+                self.assertEqual(found["xid-fatal"], severity, answer)
+
+    def test_a_device_that_is_not_here_may_be_the_jobs(self):
+        self.machine.kernel_says(f"NVRM: Xid (PCI:{fake_machine.gpu(7)[:-2]}): 79, pid=1, GPU has fallen off the bus.")
+        self.assertEqual(self.judged(flags=("--gpus", "0"))[1]["xid-fatal"], "info")
+        self.machine.remove_gpu(7)
+        answer, found = self.judged(flags=("--gpus", "0"))
+        self.assertEqual((answer["verdict"], found["xid-fatal"]), ("drain", "fault"), answer)
+
+    def test_required_tests_that_did_not_run_are_not_judged(self):
+        """Refused for lack of CUDA, left out for the budget, unknown to an audit that broke."""
+        for budget, why in (("20s", "--device cuda"), ("2s", "left out: the budget")):
+            with self.subTest(budget=budget):
+                done = self.gate("--json", "--gpus", "0-6", budget=budget)
+                answer = json.loads(done.stdout)
+                self.assertEqual((done.returncode, answer["verdict"]), (3, "not_judged"), answer)
+                rows = {(test["test"], test["device"]): test for test in answer["tests"]}
+                for name in GPU_TESTS:
+                    for index in range(7):
+                        row = rows[name, fake_machine.gpu(index)]
+                        self.assertEqual(row["state"], "not_run", row)
+                        self.assertIn(why, row["reason"])
+                self.assertRegex(" ".join(answer["notes"]),
+                                 "gpu-gemm, gpu-memory, gpu-transfer did not run on 0000:1b:00.0 and 6 more: .*" + why)
+        text = self.gate(budget="2s").stdout
+        self.assertEqual(text.count("not_run  left out: the budget has too little time for it"),
+                         text.count("not_run  left out"), text)
+        self.assertGreaterEqual(text.count(" not_run "), 24)
+        for style, code, start in (("npd", 2, "not judged: gpu-gemm, "), ("nagios", 3, "ASSAY UNKNOWN - not judged: gpu-gemm, ")):
+            done = self.gate("--exit-style", style, budget="2s")
+            self.assertEqual((done.returncode, done.stdout[:len(start)]), (code, start))
+        # A suspicion is shown and kept all the same.
+        self.machine.nvml(3, temperature=95)
+        done = self.gate("--exit-style", "npd", budget="2s")
+        self.assertRegex(done.stdout, r"^not judged: gpu-gemm, .*; ASSAY-GPU-012 0000:4b:00.0")
+        self.assertIn('"suspect"', self.memory.read_text())
+        self.machine.write("nvml.json", "{")
+        answer, found = self.judged()
+        self.assertIn("audit-broke", found)
+        self.assertEqual(answer["verdict"], "not_judged", answer)
+        self.assertEqual(len([1 for test in answer["tests"] if test["test"] == "gpu-gemm"]), 8, answer["tests"])
+
+    def test_a_gpu_that_the_job_gets_and_is_not_here_is_not_passed(self):
+        answer, _ = self.judged(SLURM_JOB_GPUS="7")
+        self.assertEqual({test["device"] for test in answer["tests"] if test["test"] in GPU_TESTS}, {fake_machine.gpu(7)})
+        for index in range(8):
+            self.machine.remove_gpu(index)
+        answer, found = self.judged(CUDA_VISIBLE_DEVICES="3")
+        self.assertEqual(answer["verdict"], "not_judged", answer)
+        self.assertIn("GPU 3 of CUDA_VISIBLE_DEVICES is not among the 0 here", answer["notes"])
+
+
+@unittest.skipUnless(os.environ.get("ASSAY_EMULATED"), "no emulated GPUs in this build")
+class EmulatedGpus(GateCase):
+    def setUp(self):
+        super().setUp()
+        configs = self.dir / "configs"
+        shutil.copytree(LAUNCH.parent, configs)
+        (configs / "plans/gpu-gate.json").write_text(json.dumps({
+            "schema": 1, "name": "gpu-gate", "description": "small", "cases": [
+                {"family": "gemm", "dtype": "bf16", "m": 64, "n": 64, "k": 64, "transpose": "nn"},
+                {"family": "memory", "op": "copy", "bytes": "64KiB"},
+                {"family": "transfer", "direction": ["h2d", "d2h"], "memory": "pinned", "bytes": "64KiB"}],
+            "protocol": {"max_seconds": "10ms", "warmup_seconds": "1ms", "min_samples": 3}}))
+        # One after the other, the tests of seven GPUs would take 168 s.
+        text = (configs / "gate.json").read_text()
+        self.assertEqual(len(re.findall(r'"device": "cuda", "seconds": [\d.]+', text)), 3)
+        (configs / "gate.json").write_text(re.sub(r'"device": "cuda", "seconds": [\d.]+', '"device": "cuda", "seconds": 8', text))
+        machine = fake_machine.FakeMachine(self.dir / "machine")
+        self.env.update(ASSAY_ROOT=str(machine.root), ASSAY_CONFIGS=str(configs), ASSAY_EMULATION="devices=8",
+                        ASSAY_MODULE_PATH=os.environ["ASSAY_EMULATED"], CUDA_VISIBLE_DEVICES="")
+
+    def test_the_tests_of_many_gpus_fit_a_budget_that_is_for_one(self):
+        # The eighth may be another job's, so that CPUs are not tested.
+        answer = json.loads(self.gate("--json", "--gpus", "0-5,GPU-00000007", budget="60s").stdout)
+        here = [fake_machine.gpu(index) for index in (0, 1, 2, 3, 4, 5, 7)]
+        for name in GPU_TESTS:
+            self.assertEqual([(test["device"], test["state"]) for test in answer["tests"] if test["test"] == name],
+                             [(device, "ok") for device in here], answer)
+        self.assertIn(answer["verdict"], ("ok", "suspect"), answer)
+
+    def test_a_bad_gpu_among_eight_is_named(self):
+        answer = json.loads(self.gate("--inject", "gpu-wrong-product", "--json", budget="60s").stdout)
+        self.assertEqual(answer["verdict"], "drain", answer)
+        self.assertEqual([(one["id"], one["device"]) for one in answer["findings"]],
+                         [("gpu-wrong-product", fake_machine.gpu(7))])
+        self.assertEqual([test["state"] for test in answer["tests"]], 7 * ["ok"] + ["wrong"])
+
+
+class LaunchScripts(AssayCase):
+    """The prolog and the health check, with a gate and a scontrol that a test writes."""
+
+    def setUp(self):
+        super().setUp()
+        self.state = self.dir / "state/n1"
+        self.program("scontrol", 'printf "%s\\n" "$@" >> calls')
+
+    def program(self, name, body):
+        path = self.write("bin/" + name, f"#!/bin/bash\n{body}\n")
+        path.chmod(0o755)
+        return path
+
+    def script(self, name, gate="assay", **env):
+        env = {**os.environ, "PATH": f"{self.dir}/bin:{os.environ['PATH']}", "ASSAY_GATE_STATE": str(self.dir / "state"),
+               "SLURMD_NODENAME": "n1", "ASSAY": str(gate), "ASSAY_CACHE": str(self.dir), **env}
+        return subprocess.run([LAUNCH / name], cwd=self.dir, env=env, capture_output=True, text=True, timeout=60)
+
+    def comment(self):
+        """What the health check tells Slurm now."""
+        (self.dir / "calls").unlink(missing_ok=True)
+        done = self.script("slurm-health.sh")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        calls = self.dir / "calls"
+        return calls.read_text().splitlines() if calls.exists() else []
+
+    def prolog(self, code, unjudged, broken, **options):
+        done = self.script("slurm-prolog.sh", **options)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertRegex((self.state / "unjudged").read_text() if (self.state / "unjudged").exists() else "", unjudged)
+        metrics = (self.state / "gate.prom").read_text()
+        self.assertIn(f"assay_gate_could_not_run {broken}\n", metrics)
+        self.assertIn(f"assay_gate_not_judged {int(unjudged != '^$')}\n", metrics)
+
+    def test_a_gate_that_does_not_judge_starts_the_job_with_a_word(self):
+        good = self.program("good", "echo nothing found")
+        self.prolog(0, "^$", 0, gate=good)
+        self.assertEqual(self.comment(), [])
+        self.prolog(0, "^not judged: why$", 0, gate=self.program("unsure", "echo not judged: why; exit 2"))
+        self.assertEqual(self.comment(), ["update", "NodeName=n1", "Comment=assay gate: not judged: why"])
+        self.assertEqual(self.comment(), [], "told once")
+        self.prolog(0, "^gate could not run: exit code 127 .*no-such", 1, gate=self.dir / "no-such")
+        self.assertRegex(self.comment()[2], "^Comment=assay gate: gate could not run: exit code 127")
+        for body in ("kill -SEGV $$", "exit 4", "exit 1", "exit 0", "echo error while loading >&2; exit 126"):
+            with self.subTest(body=body):
+                self.prolog(0, "^gate could not run: exit code", 1, gate=self.program("bad", body))
+        self.prolog(0, "^gate could not run: no answer in 1s", 1, ASSAY_GATE_TIMEOUT="1s",
+                    gate=self.program("stuck", "trap '' TERM; sleep 2"))
+        self.prolog(0, "^$", 0, gate=good)
+        self.assertEqual(self.comment(), ["update", "NodeName=n1", "Comment="])
+
+    def test_a_fault_drains(self):
+        self.prolog(1, "^$", 0, gate=self.program("bad", "echo ASSAY-GPU-005 0000:1b:00.0 2 errors; exit 1"))
+        self.assertEqual(self.comment(), ["update", "NodeName=n1", "State=DRAIN", "Reason=ASSAY-GPU-005 0000:1b:00.0 2 errors"])
+
+    def test_without_a_folder_for_its_state_the_prolog_drains_for_faults_only(self):
+        self.write("state", "a file")
+        for body, code in (("echo nothing found", 0), ("echo ASSAY-GPU-005 x; exit 1", 1), ("exit 1", 0)):
+            self.assertEqual(self.script("slurm-prolog.sh", gate=self.program("gate", body)).returncode, code, body)
+
+    def test_the_prolog_with_the_real_gate(self):
+        machine = fake_machine.FakeMachine(self.dir / "machine")
+        self.prolog(0, "^not judged: gpu-gemm, gpu-memory, gpu-transfer did not run on 0000:1b:00.0 and 7 more", 0,
+                    gate=self.binary, ASSAY_GATE_BUDGET="2s", ASSAY_ROOT=str(machine.root), ASSAY_HOST=self.dir.name)
 
 
 if __name__ == "__main__":

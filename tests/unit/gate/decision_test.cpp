@@ -54,9 +54,11 @@ TEST(Gate, ProblemsDrainByTheirSeverityAndDevice) {
   };
   const Problem lost{"gpu-lost", "0000:1b:00.0", "gone", "gone", "reboot", Severity::fault};
   EXPECT_EQ(verdict(lost, {}), Verdict::drain);
-  EXPECT_EQ(verdict(lost, {false, {"0000:1b:00.0"}}), Verdict::drain);
-  EXPECT_EQ(verdict(lost, {false, {"0000:4c:00.0"}}), Verdict::ok);  // another job's
-  EXPECT_EQ(verdict({"disk-full", "/", "full", "", "", Severity::fault}, {false, {}}), Verdict::drain);
+  EXPECT_EQ(verdict(lost, {{"0000:4c:00.0"}}), Verdict::drain);
+  EXPECT_EQ(verdict(lost, {{"0000:1b:00.0"}}), Verdict::ok);  // another job's
+  // A device that is no GPU here, as one that has left the bus, or a switch.
+  EXPECT_EQ(verdict({"sxid-fatal", "0000:c1:00.0", "x", "", "", Severity::fault}, {{"0000:1b:00.0"}}), Verdict::drain);
+  EXPECT_EQ(verdict({"disk-full", "/", "full", "", "", Severity::fault}, {{"0000:1b:00.0"}}), Verdict::drain);
   EXPECT_EQ(verdict({"gpu-hot", "0000:1b:00.0", "91", "", "", Severity::warning}, {}), Verdict::suspect);
   EXPECT_EQ(verdict({"governor", "", "powersave", "", "", Severity::warning}, {}), Verdict::ok);  // at_most info
   const Decision unknown =
@@ -74,6 +76,55 @@ TEST(Gate, WrongAnswersDrainAndBrokenTestsDoNot) {
     evidence.tests[0].reason = "why";
     EXPECT_EQ(decided(evidence).verdict, verdict) << name_of(state);
   }
+}
+
+TEST(Gate, WhatWasRequiredAndNotSeenIsNotJudged) {
+  Evidence evidence{.audited = true, .problems = {}, .tests = {}};
+  const auto add = [&](const char* test, const char* device, TestState state, const char* why) {
+    TestOutcome& one = evidence.tests.emplace_back();
+    one.test = test, one.device = device, one.state = state, one.reason = why;
+  };
+  add("audit", "", TestState::passed, "");
+  add("peak", "", TestState::not_run, "job 7 runs on this host");  // not required
+  EXPECT_TRUE(unseen(evidence.tests, catalogue()).empty());
+  for (const char* test : {"gpu-gemm", "gpu-memory"})
+    for (const char* device : {"0000:1b:00.0", "0000:4c:00.0", "0000:5d:00.0"})
+      add(test, device, TestState::not_run, "too little time");
+  add("gpu-transfer", "0000:1b:00.0", TestState::passed, "");
+  evidence.unseen = unseen(evidence.tests, catalogue());
+  EXPECT_EQ(evidence.unseen,
+            std::vector<std::string>{"gpu-gemm, gpu-memory did not run on 0000:1b:00.0 and 2 more: too little time"});
+  EXPECT_EQ(decided(evidence).verdict, Verdict::not_judged);
+  EXPECT_EQ(decided(evidence).why_not, evidence.unseen[0]);
+  evidence.problems = {{"gpu-hot", "0000:1b:00.0", "91", "", "", Severity::warning}};
+  EXPECT_EQ(decided(evidence).verdict, Verdict::not_judged);
+  EXPECT_EQ(decided(evidence).findings.size(), 1u);  // but kept
+  evidence.problems[0] = {"gpu-lost", "0000:1b:00.0", "gone", "", "", Severity::fault};
+  EXPECT_EQ(decided(evidence).verdict, Verdict::drain);
+}
+
+TEST(Gate, OneSlowGpuOfEightIsNamed) {
+  Evidence evidence{.audited = true, .problems = {}, .tests = {}};
+  for (int i = 0; i < 8; ++i) {
+    TestOutcome& one = evidence.tests.emplace_back();
+    one.test = "gpu-gemm", one.device = "0000:0" + std::to_string(i) + ":00.0", one.state = TestState::passed;
+    one.figures.push_back(figure(std::vector<Repetition>(3, i == 5 ? below(0.4) : above())));
+  }
+  const Decision decision = decided(evidence);
+  EXPECT_EQ(decision.verdict, Verdict::drain);
+  ASSERT_EQ(decision.findings.size(), 1u);
+  EXPECT_EQ(decision.findings[0].device, "0000:05:00.0");
+}
+
+TEST(Gate, AFigureThatMissedItsFloorBesideOtherGpusCountsOnlyIfMeasuredAlone) {
+  const auto verdict = [](std::vector<Repetition> repetitions) {
+    return decided(slow_gemm(std::move(repetitions))).verdict;
+  };
+  Repetition crowded = below(0.4);
+  crowded.crowded = true;
+  EXPECT_EQ(verdict({crowded, crowded, crowded}), Verdict::suspect);
+  EXPECT_EQ(verdict({crowded, above()}), Verdict::ok);
+  EXPECT_EQ(verdict({crowded, below(0.4), below(0.4), below(0.4)}), Verdict::drain);
 }
 
 TEST(Gate, SlowFiguresDrainOnlyIfTheyRepeatUndisturbed) {
@@ -120,16 +171,18 @@ TEST(Gate, EveryProblemOfTheAuditHasACodeAndEveryCodeATest) {
 }
 
 TEST(Gate, TestsAreChosenByWhatTheyFindPerSecond) {
-  const auto names = [](double seconds, std::size_t gpus) {
+  const auto names = [](double seconds, bool gpus) {
     std::vector<std::string> chosen;
     for (const gate::Test* test : catalogue().choose(seconds, gpus)) chosen.push_back(test->name);
     return chosen;
   };
-  EXPECT_TRUE(names(0.1, 0).empty());
-  EXPECT_EQ(names(0.6, 0), std::vector<std::string>{"audit"});
-  EXPECT_EQ(names(30, 0).size(), 6u);
-  EXPECT_EQ(names(60, 2).size(), catalogue().tests.size());
-  EXPECT_EQ(names(1e4, 0).front(), "audit");
+  EXPECT_TRUE(names(0.1, false).empty());
+  EXPECT_EQ(names(0.6, false), std::vector<std::string>{"audit"});
+  EXPECT_EQ(names(30, false).size(), 6u);
+  EXPECT_EQ(names(20, true).size(), catalogue().tests.size());  // whatever the number of GPUs
+  EXPECT_EQ(names(1e4, false).front(), "audit");
+  // A budget that is short is for the required ones.
+  EXPECT_EQ(names(8.6, true), (std::vector<std::string>{"audit", "gpu-gemm", "gpu-memory", "gpu-transfer"}));
 }
 
 // --- replays

@@ -1,0 +1,54 @@
+// What floors make of the figures of one run of a gate's test.
+#include "cli/catalogue.h"
+#include "cli/gate.h"
+#include "reports/acceptance/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace assay::cli {
+
+namespace {
+
+// CPUs that others may have used, or the hypervisor took.
+std::optional<double> outside(const Record& record) {
+  return record.outside_cpu ? std::optional(record.outside_cpu->cpus + record.outside_cpu->steal) : std::nullopt;
+}
+
+}  // namespace
+
+void add_repetitions(const report::RunSet& runs, const FloorsOfTest& by, gate::TestOutcome& outcome,
+                     std::set<std::string>& used) {
+  report::Floors floors = by.floors;
+  // To a floor for more threads, the threads that a quota took away are a loss and no other measurement.
+  if (by.withheld_cpus > 0)
+    for (report::Floor& floor : floors.floors)
+      for (const char* name : {"threads", "hash"}) floor.protocol.erase(name);
+  const report::CheckResult checked = report::check(runs, floors, family_names());
+  for (const report::FloorResult& result : checked.results) {
+    for (const report::Judgement& one : result.records) {
+      if (!one.value || !one.limit) continue;
+      const Record& record = *one.entry.record;
+      used.insert(result.floor->pointer);
+      const std::string name = fmt::format("{} of {}", result.floor->metric, record.key);
+      auto figure = std::find_if(outcome.figures.begin(), outcome.figures.end(), [&](const gate::Figure& known) {
+        return known.name == name && known.floor == *one.limit;
+      });
+      if (figure == outcome.figures.end())
+        figure = outcome.figures.insert(figure, {name, result.floor->unit, *one.limit, {}});
+      // CPUs that a quota kept from the case: those it had to do without, and those it was stopped on.
+      const double stopped = record.outside_cpu ? record.outside_cpu->throttled.value_or(0) : 0;
+      figure->repetitions.push_back({.value = *one.value,
+                                     .range = one.range,
+                                     .shortfall = report::shortfall(*one.value, result.floor->bound, *one.limit),
+                                     .below = one.outcome == report::Outcome::fail,
+                                     .outside = outside(record),
+                                     .held_back = by.withheld_cpus + stopped,
+                                     .slowed = record.samples.throttled && !record.samples.throttled->empty(),
+                                     .crowded = by.crowded});
+    }
+  }
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,62 @@
+#include "cli/gate_place.h"
+
+#include "harness/core/error.h"
+#include "harness/core/host.h"
+#include "harness/hosts/process.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstring>
+#include <system_error>
+
+namespace assay::cli {
+
+namespace fs = std::filesystem;
+
+HostLock::HostLock() : fd_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
+
+HostLock::~HostLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+bool HostLock::take() const {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = "assay-gate-" + this_host().substr(0, 64);
+  std::memcpy(address.sun_path + 1, name.data(), name.size());  // a zero first: in no folder
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return ::bind(fd_, reinterpret_cast<const sockaddr*>(&address), length) == 0;
+}
+
+Workspace::Workspace() {
+  std::error_code none;
+  const fs::path folder = fs::temp_directory_path(none);
+  std::string name = ((none ? fs::path("/tmp") : folder) / "assay-gate-XXXXXX").string();
+  if (::mkdtemp(name.data()))
+    path_ = name;
+  else
+    problem_ = fmt::format("no folder {}: {}", name, std::strerror(errno));
+}
+
+Workspace::~Workspace() {
+  constexpr int max_tries = 150;
+  if (path_.empty()) return;
+  try {
+    Output ignored;
+    const pid_t pid = start_process({.words = {"/bin/rm", "-rf", "--", path_.string()},
+                                     .variables = {},
+                                     .output = ignored.writer(),
+                                     .death_signal = SIGTERM});
+    for (int i = 0; i < max_tries && ::waitpid(pid, nullptr, WNOHANG) != pid; ++i) ::usleep(2000);
+  } catch (const Error&) {
+  }
+}
+
+}  // namespace assay::cli
