@@ -18,8 +18,9 @@ std::optional<double> outside(const Record& record) {
 
 }  // namespace
 
-void add_repetitions(const report::RunSet& runs, const FloorsOfTest& by, gate::TestOutcome& outcome,
-                     std::set<std::string>& used) {
+std::string add_repetitions(const report::RunSet& runs, const FloorsOfTest& by, gate::TestOutcome& outcome,
+                            std::set<std::string>& used) {
+  std::string why_not;
   report::Floors floors = by.floors;
   // To a floor for more threads, the threads that a quota took away are a loss and no other measurement.
   if (by.withheld_cpus > 0)
@@ -28,7 +29,10 @@ void add_repetitions(const report::RunSet& runs, const FloorsOfTest& by, gate::T
   const report::CheckResult checked = report::check(runs, floors, family_names());
   for (const report::FloorResult& result : checked.results) {
     for (const report::Judgement& one : result.records) {
-      if (!one.value || !one.limit) continue;
+      if (!one.value || !one.limit) {
+        if (why_not.empty()) why_not = one.reason;
+        continue;
+      }
       const Record& record = *one.entry.record;
       used.insert(result.floor->pointer);
       const std::string name = fmt::format("{} of {}", result.floor->metric, record.key);
@@ -49,6 +53,7 @@ void add_repetitions(const report::RunSet& runs, const FloorsOfTest& by, gate::T
                                      .crowded = by.crowded});
     }
   }
+  return why_not;
 }
 
 }  // namespace assay::cli

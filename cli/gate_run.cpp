@@ -123,8 +123,10 @@ class Gate {
       repeat(*test, to_run(*test));
     }
     repeat_doubtful();
-    if (request_.floors && floors_used_.empty() && !request_.inject)
-      evidence_.unseen.push_back(fmt::format("no floor of {} judged a figure of this gate", request_.floors->file));
+    for (const std::string& text : drills_) answer_.notes.push_back("a drill: " + text);
+    if (request_.floors && floors_used_.empty() && (!request_.inject || *request_.inject->inject == "slow-rank"))
+      evidence_.unseen.push_back(
+          fmt::format("no floor of {} judged a figure of this gate{}", request_.floors->file, floors_refused_));
   }
 
   // A fault of one test, or of a machine's files, is looked for by that test alone.
@@ -434,7 +436,15 @@ class Gate {
   }
 
   void read_records(const gate::Test& test, const fs::path& out, bool others, gate::TestOutcome& outcome) {
-    const report::RunSet runs(read_runs({out}), report::Injected::include);
+    std::vector<RunData> read = read_runs({out});
+    // Judged like a gate, which says that it is a drill.
+    for (Record& record : read.front().records)
+      for (const std::string_view text : {flag::emulated_gpu, flag::described_machine})
+        if (std::erase(record.flags, text) > 0) {
+          record.comparable = true;
+          drills_.emplace(text);
+        }
+    const report::RunSet runs(std::move(read), report::Injected::include);
     for (const report::Entry& entry : runs.entries()) {
       const Record& record = *entry.record;
       switch (record.status) {
@@ -454,7 +464,10 @@ class Gate {
       }
     }
     if (request_.floors && !test.slow.empty())
-      add_repetitions(runs, {*request_.floors, withheld_cpus_, others && test.alone}, outcome, floors_used_);
+      if (std::string why =
+              add_repetitions(runs, {*request_.floors, withheld_cpus_, others && test.alone}, outcome, floors_used_);
+          !why.empty())
+        floors_refused_ = ": " + why;
   }
 
   const GateRequest& request_;
@@ -469,7 +482,8 @@ class Gate {
   std::vector<const gate::Test*> planned_;
   double rest_ = 0;  // s that the planned tests take which have not begun
   gate::Evidence evidence_;
-  std::set<std::string> floors_used_;
+  std::set<std::string> floors_used_, drills_;  // drills_: flags of records
+  std::string floors_refused_;                  // why the last floor that was for a record could not judge it
   GateAnswer answer_;
 };
 

@@ -405,13 +405,17 @@ class EmulatedGpus(GateCase):
                 {"family": "memory", "op": "copy", "bytes": "64KiB"},
                 {"family": "transfer", "direction": ["h2d", "d2h"], "memory": "pinned", "bytes": "64KiB"}],
             "protocol": {"max_seconds": "10ms", "warmup_seconds": "1ms", "min_samples": 3}}))
-        # One after the other, the tests of seven GPUs would take 168 s.
-        text = (configs / "gate.json").read_text()
-        self.assertEqual(len(re.findall(r'"device": "cuda", "seconds": [\d.]+', text)), 3)
-        (configs / "gate.json").write_text(re.sub(r'"device": "cuda", "seconds": [\d.]+', '"device": "cuda", "seconds": 8', text))
+        self.cost(8)   # one after the other, the tests of seven GPUs would take 168 s
         machine = fake_machine.FakeMachine(self.dir / "machine")
         self.env.update(ASSAY_ROOT=str(machine.root), ASSAY_CONFIGS=str(configs), ASSAY_EMULATION="devices=8",
                         ASSAY_MODULE_PATH=os.environ["ASSAY_EMULATED"], CUDA_VISIBLE_DEVICES="")
+
+    def cost(self, seconds):
+        """Sets what the gate thinks that a test of GPUs takes."""
+        file = self.dir / "configs/gate.json"
+        text, count = re.subn(r'("device": "cuda", "seconds":) [\d.]+', rf"\1 {seconds}", file.read_text())
+        self.assertEqual(count, 3)
+        file.write_text(text)
 
     def test_the_tests_of_many_gpus_fit_a_budget_that_is_for_one(self):
         # The eighth may be another job's, so that CPUs are not tested.
@@ -428,6 +432,23 @@ class EmulatedGpus(GateCase):
         self.assertEqual([(one["id"], one["device"]) for one in answer["findings"]],
                          [("gpu-wrong-product", fake_machine.gpu(7))])
         self.assertEqual([test["state"] for test in answer["tests"]], 7 * ["ok"] + ["wrong"])
+
+    def test_figures_of_each_gpu_are_held_against_the_floors(self):
+        self.cost(2)
+        key = "gemm/dtype=bf16/m=64/*"
+        words = ("--json", "--gpus", "3,6", "--floors", "floors.json", "--inject", "gpu-slow-product")
+        for name, limit, found in ((key, 1e20, ["0000:4b:00.0", "0000:bb:00.0"]), (key, 1, []), ("resnet/*", 1, None)):
+            with self.subTest(key=name, limit=limit):
+                self.write("floors.json", {"schema": 1, "floors": [
+                    {"key": name, "metric": "throughput", "unit": "FLOP/s" if name == key else "img/s", "at_least": limit,
+                     "source": "x"}]})
+                answer = json.loads(self.gate(*words, budget="8s").stdout)
+                if found is None:   # an injected slowness that no floor could see
+                    self.assertEqual(answer["verdict"], "not_judged", answer)
+                    continue
+                self.assertEqual(sorted(one["device"] for one in answer["findings"]), found, answer)
+                self.assertEqual([test["state"] for test in answer["tests"]], ["slow" if found else "ok"] * 2)
+                self.assertIn("a drill: emulated GPU: not a measurement", answer["notes"])
 
 
 class LaunchScripts(AssayCase):
