@@ -42,7 +42,7 @@ struct Allotment {
   // Whether GPUs here may be another job's.
   bool part(std::size_t here) const { return gpus.size() < here || !unmapped.empty(); }
   Scope scope(const std::vector<GpuHere>& here) const;
-  // Of the GPUs that count, without those that neither the driver shows nor the job names.
+  // Where tests run: on the GPUs that count, without those that neither the driver shows nor the job names.
   std::vector<Target> targets(const std::vector<GpuHere>& here) const;
 };
 
