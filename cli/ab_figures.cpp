@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <algorithm>
 
 namespace assay::cli {
 
@@ -16,19 +16,22 @@ namespace {
 
 std::vector<ab::Figure> lines_of(const std::string& output, const std::string& place) {
   std::vector<ab::Figure> figures;
-  for (const report::ForeignFigure& one : report::read_lines(output, place))
+  for (const report::ForeignFigure& one : report::read_lines(output, place).figures) {
+    if (one.status != Status::ok)
+      throw UsageError(fmt::format("{}: {} has no figure: {} {}", place, in_quotes(one.name), name_of(one.status),
+                                   one_line(one.reason)));
     figures.push_back({one.name, median(one.values), one.unit, one.better});
+  }
   return figures;
 }
 
-// What `read` makes of the output; nothing if it cannot be read so.
-std::optional<std::vector<ab::Figure>> lines_if_any(const std::string& output) {
+bool are_lines(const std::string& output) {
   try {
-    if (auto figures = lines_of(output, "output"); !figures.empty()) return figures;
+    const auto figures = report::read_lines(output, "output").figures;
+    return std::any_of(figures.begin(), figures.end(), [](const auto& one) { return !one.values.empty(); });
   } catch (const UsageError&) {
-    // not lines
+    return false;
   }
-  return std::nullopt;
 }
 
 ab::Figure figure_in(const Json& line, const std::string& metric, const std::string& place) {
@@ -64,17 +67,16 @@ std::vector<ab::Figure> figures_of(const std::string& metric, const std::string&
     line = nullptr;  // lines, or nothing that can be read
   }
   if (line.is_object()) return {figure_in(line, metric, last_place)};
-  const auto all = lines_if_any(output);
-  if (!all)
+  if (!are_lines(output))
     throw UsageError(fmt::format("{} is no JSON object: {}", last_place, last.empty() ? "nothing" : in_quotes(last)));
   std::vector<std::string> names;
-  for (const ab::Figure& one : *all) {
+  for (const ab::Figure& one : lines_of(output, place)) {
     if (one.name == metric) return {one};
     names.push_back(one.name);
   }
   throw UsageError(fmt::format("{} has no line {}{}", place, in_quotes(metric), suggestion(metric, names)));
 }
 
-std::string metric_from(const std::string& output) { return lines_if_any(output) ? "lines" : "time"; }
+std::string metric_from(const std::string& output) { return are_lines(output) ? "lines" : "time"; }
 
 }  // namespace assay::cli

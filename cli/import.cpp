@@ -2,11 +2,13 @@
 #include "reports/exchange/import.h"
 #include "cli/command.h"
 #include "cli/formats.h"
+#include "harness/core/text.h"
 #include "harness/record/files.h"
 #include "harness/record/run_dir.h"
 
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -22,12 +24,10 @@ struct ImportOptions {
   std::vector<std::string> files;
 };
 
-using Figures = std::vector<report::ForeignFigure>;
-
 // Of each file, before anything is written.
-std::vector<Figures> read_all(const ImportOptions& options, const report::ImportFormat& format) {
+std::vector<report::ForeignFile> read_all(const ImportOptions& options, const report::ImportFormat& format) {
   constexpr std::uintmax_t max_bytes = 256u << 20;
-  std::vector<Figures> all;
+  std::vector<report::ForeignFile> all;
   for (const std::string& file : options.files) {
     std::string text;
     try {
@@ -36,19 +36,43 @@ std::vector<Figures> read_all(const ImportOptions& options, const report::Import
       throw UsageError(fmt::format("import: {}", error.what()));
     }
     all.push_back(format.read(text, file));
+    if (const std::size_t count = all.back().not_read; count > 0)
+      fmt::print(stderr, "assay: import: {}: not read: {} of its parts, the first {}\n", file, count,
+                 all.back().first_not_read);
   }
   return all;
 }
 
+// ", 3 not ok: 2 failed, 1 error, the first imported/sort: wrong result"; empty if all are ok.
+std::string what_is_not_ok(const std::vector<Record>& records) {
+  std::map<Status, int> counts;
+  const Record* first = nullptr;
+  for (const Record& record : records) {
+    if (record.status == Status::ok) continue;
+    if (!first) first = &record;
+    ++counts[record.status];
+  }
+  if (!first) return {};
+  int all = 0;
+  std::vector<std::string> parts;
+  for (const auto& [status, count] : counts) {
+    all += count;
+    parts.push_back(fmt::format("{} {}", count, name_of(status)));
+  }
+  return fmt::format(", {} not ok: {}; the first {}{}", all, fmt::join(parts, ", "), one_line(first->key),
+                     first->reason.empty() ? "" : ": " + one_line(first->reason));
+}
+
 void write_imported(const fs::path& dir, report::ImportedRun run) {
-  const std::size_t cases = run.records.size();
+  const std::string text = fmt::format("{}: {} cases of {}{}\n", dir.string(), run.records.size(),
+                                       run.run["started"].get<std::string>(), what_is_not_ok(run.records));
   write_run(dir, run.run, std::move(run.records));
-  fmt::print("{}: {} cases of {}\n", dir.string(), cases, run.run["started"].get<std::string>());
+  fmt::print("{}", text);
 }
 
 ExitCode run_import(const ImportOptions& options) {
   const auto& format = format_named(report::import_formats(), options.format);
-  std::vector<Figures> files = read_all(options, format);
+  std::vector<report::ForeignFile> files = read_all(options, format);
   const fs::path out = options.out;
   // Records are larger than figures: one run at a time. The last is written when it is known whether it is the only
   // one.
@@ -57,7 +81,7 @@ ExitCode run_import(const ImportOptions& options) {
   const auto numbered = [&] { return out / fmt::format("{:06}", ++number); };
   for (std::size_t i = 0; i < files.size(); ++i)
     for (report::ImportedRun& run :
-         report::runs_of_figures(std::exchange(files[i], {}), format.name, options.files[i])) {
+         report::runs_of_figures(std::exchange(files[i].figures, {}), format.name, options.files[i])) {
       if (last) write_imported(numbered(), std::move(*last));
       last = std::move(run);
     }

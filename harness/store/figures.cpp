@@ -6,10 +6,10 @@
 #include "harness/record/comparable.h"
 #include "harness/record/content_hash.h"
 #include "harness/record/disturbed.h"
+#include "harness/record/failure.h"
 #include "harness/store/facts.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <bit>
 #include <cmath>
@@ -47,11 +47,7 @@ bool ran_on_each_host(const Json& run) {
 }
 
 std::string why_broken(const Record& record) {
-  std::vector<std::string> checks;
-  for (const Check& check : record.checks)
-    if (!check.passed) checks.push_back(check.name);
-  const std::string first_line = record.reason.substr(0, record.reason.find('\n'));
-  const std::string why = checks.empty() ? first_line : fmt::format("check {}", fmt::join(checks, ", "));
+  const std::string why = failure_of(record);
   const std::string_view status = name_of(record.status);
   return why.empty() ? std::string(status) : fmt::format("{}: {}", status, one_line(why));
 }
@@ -169,6 +165,7 @@ RunFigures figures_of(const RunData& run, const AddOptions& options) {
       made.broken.emplace_back(record->key, why_broken(*record));
     if (record->status != Status::ok) continue;
     held.insert(record->key);
+    if (record->metrics.empty() && !record->checks.empty()) continue;  // a check without figures, such as a return code
     if (!record->comparable || !collector.add(*record, options.title ? options.title(*record) : record->key))
       ++made.left_out;
   }

@@ -51,7 +51,7 @@ class Builder {
   Builder(const Comparison& comparison, const CompareOptions& options) : c_(comparison), options_(options) {
     const Entry* last = nullptr;
     for (const Pair& pair : c_.pairing.pairs)
-      if (std::exchange(last, pair.base) != pair.base) ++ways_[pair.base->record->identity()];
+      if (std::exchange(last, pair.base) != pair.base) ++ways_[{pair.base->record->identity(), pair.machine}];
   }
 
   Document build() {
@@ -133,10 +133,19 @@ class Builder {
   void add_broken() {
     if (c_.pairing.broken.empty()) return;
     Table table{"broken", "", {{"case", "case"}, {"what", "what"}, {"place", "place"}}, {}};
-    for (const Broken& one : c_.pairing.broken)
+    for (const Broken& one : c_.pairing.broken) {
       table.rows.push_back(
           {case_cell(*one.entry->record), {one.text, nullptr, Tone::bad}, {one.entry->place(), nullptr, Tone::faint}});
+      on_machine(table, one.machine);
+    }
     document_.sections.push_back({"broken", "Held in base, does not hold in head", {std::move(table)}});
+  }
+
+  // The machine of the last row, if the sides have several kinds.
+  static void on_machine(Table& table, const std::string& machine) {
+    if (machine.empty()) return;
+    if (table.columns.back().id != "machine") table.columns.push_back({"machine", "machine"});
+    table.rows.back().push_back({machine, nullptr});
   }
 
   // A case measured in several ways on both sides appears several times: its title names the way.
@@ -145,7 +154,8 @@ class Builder {
     const Metric* usual = headline_metric(record);
     std::string title = case_title(record);
     if (!usual || usual->name != pair.metric->name) title += ", " + pair.metric->name;
-    if (const auto several = ways_.find(record.identity()); several != ways_.end() && several->second > 1)
+    if (const auto several = ways_.find({record.identity(), pair.machine});
+        several != ways_.end() && several->second > 1)
       for (const char* way : {"implementation", "isa"})
         if (const auto made = record.attribute(way)) title += ", " + *made;
     return title;
@@ -213,6 +223,7 @@ class Builder {
                             change_interval_cell(one.change, mixed),
                             {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
                             judgement_cell(one.judgement)});
+      on_machine(table, one.pair->machine);
     }
     if (table.rows.empty()) {
       section.blocks.push_back(Text{"No case was measured in the same way on both sides.", Tone::warn});
@@ -246,7 +257,8 @@ class Builder {
     for (const Compared& one : c_.compared) {
       if (!one.pair->headline) continue;
       const double x = static_cast<double>(figure.x.categories.size());
-      figure.x.categories.push_back(title_of(*one.pair));
+      const std::string& machine = one.pair->machine;
+      figure.x.categories.push_back(title_of(*one.pair) + (machine.empty() ? "" : ", on " + machine));
       Curve& curve = curves[one.judgement.verdict];
       curve.name = name_of(one.judgement.verdict);
       curve.points.push_back({x, one.change.ratio, one.change.ci95, figure.x.categories.back()});
@@ -274,6 +286,7 @@ class Builder {
       const Record& record = *one.entry->record;
       table.rows.push_back(
           {case_cell(record), {one.side, nullptr}, figure_cell(headline_metric(record)), {one.reason, nullptr}});
+      on_machine(table, one.machine);
       ++kinds[one.reason.substr(0, one.reason.find(':'))];
     }
     const bool many = table.rows.size() > max_rows;
@@ -345,6 +358,7 @@ class Builder {
                             {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
                             judged ? judgement_cell(one.judgement) : no_cell(),
                             {judged ? one.judgement.reason : "not judged: another figure of this case is", nullptr}});
+      on_machine(table, one.pair->machine);
       table.anchors.push_back(one.pair->base == last ? "" : one.pair->base->anchor());
       last = one.pair->base;
     }
@@ -399,8 +413,9 @@ class Builder {
   void add_method() {
     List list{
         "method",
-        {"Paired by key, device, ranks, nodes and seed (and hosts, if all runs were made with --each-host); compared "
-         "if protocol, implementation, instruction set, unit and direction are equal.",
+        {"Paired by key, device, ranks, nodes and seed (and hosts, if all runs were made with --each-host; and the "
+         "kind of machine, if the sides have several); compared if protocol, implementation, instruction set, unit and "
+         "direction are equal.",
          "speed: head over base, so that more than 1 is faster whichever way the metric counts; figures of several "
          "runs are geometric means.",
          "Several runs per side: Welch's t test of the logarithms of the runs' figures; a run's variance is at least "
@@ -421,7 +436,8 @@ class Builder {
 
   const Comparison& c_;
   const CompareOptions& options_;
-  std::map<Identity, int> ways_;  // number of ways (protocol, conditions, choices) each case was measured
+  std::map<std::pair<Identity, std::string>, int>
+      ways_;  // number of ways (protocol, conditions, choices) each case was measured
   Document document_;
 };
 

@@ -2,10 +2,12 @@
 #include "reports/compare/pairing.h"
 
 #include "harness/core/error.h"
+#include "harness/core/text.h"
 #include "harness/json/json.h"
 #include "harness/record/comparable.h"
 #include "reports/data/figures.h"
 #include "reports/data/host_runs.h"
+#include "reports/data/machine_kind.h"
 #include "reports/data/why_left_out.h"
 
 #include <fmt/format.h>
@@ -24,6 +26,7 @@ using Entries = std::vector<const Entry*>;
 
 struct Case {
   Entries base, head;
+  std::string machine = {};
 };
 
 bool each_host(const RunSet& set) {
@@ -136,7 +139,9 @@ class Pairer {
   explicit Pairer(Pairing& out) : out_(out) {}
 
   void add(const Case& one) {
+    machine_ = one.machine;
     const bool found = find_broken(one);
+    if (only_checks(one.base) && (found || only_checks(one.head))) return;  // they have nothing to compare
     if (one.base.empty() || one.head.empty()) {
       const bool in_base = one.head.empty();
       const Entry* entry = in_base ? one.base.front() : one.head.front();
@@ -170,7 +175,14 @@ class Pairer {
 
  private:
   void leave_out(const Entry* entry, std::string side, std::string reason) {
-    out_.left_out.push_back({entry, std::move(side), std::move(reason)});
+    out_.left_out.push_back({entry, std::move(side), std::move(reason), machine_});
+  }
+
+  // Checks without figures, such as return codes, that hold.
+  static bool only_checks(const Entries& entries) {
+    return !entries.empty() && std::all_of(entries.begin(), entries.end(), [](const Entry* entry) {
+      return held(entry) && entry->record->metrics.empty() && !entry->record->checks.empty();
+    });
   }
 
   bool find_broken(const Case& one) {
@@ -181,7 +193,7 @@ class Pairer {
     const Entry* first = *std::find_if(one.head.begin(), one.head.end(), broke);
     std::string text = why_left_out(*first->record)->text();
     if (one.head.size() > 1) text += fmt::format(" (in {} of {} runs of head)", count, one.head.size());
-    out_.broken.push_back({first, std::move(text)});
+    out_.broken.push_back({first, std::move(text), machine_});
     return true;
   }
 
@@ -219,6 +231,7 @@ class Pairer {
     Pair pair;
     pair.metric = &metric;
     pair.headline = headline;
+    pair.machine = machine_;
     std::set<std::string> reasons;
     const auto keep = [&](const Entries& entries, const char* side, Entries& kept) {
       for (const Entry* entry : entries) {
@@ -248,26 +261,87 @@ class Pairer {
   }
 
   Pairing& out_;
+  std::string machine_;  // of the case at hand
 };
+
+std::string kinds_text(const RunSet& set, const std::vector<MachineKind>& kinds) {
+  std::vector<std::string> texts;
+  for (const MachineKind& kind : kinds) {
+    std::set<std::string> dirs;
+    for (const std::size_t run : kind.runs) dirs.insert(set.runs()[run].dir.string());
+    texts.push_back(fmt::format("{} ({})", kind.name.empty() ? "unknown machine" : one_line(kind.name),
+                                one_line(fmt::format("{}", fmt::join(dirs, " ")))));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// By run, the index of its kind in `base`; throws if the kinds of head are not those of base, one to one.
+struct KindsOfRuns {
+  std::vector<MachineKind> kinds;
+  std::vector<std::size_t> base, head;
+};
+
+KindsOfRuns kinds_of_runs(const RunSet& base, const RunSet& head) {
+  KindsOfRuns found{machine_kinds(base.runs()), std::vector<std::size_t>(base.runs().size()),
+                    std::vector<std::size_t>(head.runs().size())};
+  const std::vector<MachineKind> others = machine_kinds(head.runs());
+  if (found.kinds.size() <= 1 && others.size() <= 1) return found;
+  std::vector<std::size_t> partners;  // in head, by kind of base
+  for (const MachineKind& kind : found.kinds) {
+    std::vector<std::size_t> same;
+    for (std::size_t i = 0; i < others.size(); ++i)
+      if (same_kind(kind, others[i])) same.push_back(i);
+    if (same.size() == 1) partners.push_back(same.front());
+  }
+  const std::set<std::size_t> once(partners.begin(), partners.end());
+  if (once.size() != found.kinds.size() || once.size() != others.size())
+    throw UsageError(fmt::format(
+        "compare: different kinds of machines are not samples of one side, and these do not pair: base has {}; head "
+        "has {}; compare one kind with one at a time",
+        kinds_text(base, found.kinds), kinds_text(head, others)));
+  for (std::size_t kind = 0; kind < found.kinds.size(); ++kind) {
+    for (const std::size_t run : found.kinds[kind].runs) found.base[run] = kind;
+    for (const std::size_t run : others[partners[kind]].runs) found.head[run] = kind;
+  }
+  return found;
+}
+
+// A test that broke as a whole, such as one that printed no row, takes the cases below its key with it.
+void add_lost(const std::vector<Case>& cases, Pairing& pairing) {
+  for (const Case& whole : cases) {
+    if (!whole.base.empty() || std::none_of(whole.head.begin(), whole.head.end(), broke)) continue;
+    const Record& record = *(*std::find_if(whole.head.begin(), whole.head.end(), broke))->record;
+    for (const Case& one : cases)
+      if (one.head.empty() && one.machine == whole.machine && std::any_of(one.base.begin(), one.base.end(), held) &&
+          one.base.front()->record->key.starts_with(record.key + "/"))
+        pairing.broken.push_back(
+            {one.base.front(),
+             fmt::format("absent in head, where {} broke: {}", one_line(record.key), why_left_out(record)->text()),
+             one.machine});
+  }
+}
 
 }  // namespace
 
 Pairing pair_sides(const RunSet& base, const RunSet& head) {
   const bool join_hosts = each_host(base) && each_host(head);
+  const KindsOfRuns machines = join_hosts ? KindsOfRuns{} : kinds_of_runs(base, head);
   std::vector<Case> cases;
-  std::map<Identity, std::size_t> places;
-  const auto collect = [&](const RunSet& set, Entries Case::*side) {
+  std::map<std::pair<Identity, std::size_t>, std::size_t> places;
+  const auto collect = [&](const RunSet& set, const std::vector<std::size_t>& kinds, Entries Case::*side) {
     for (const Entry& entry : set.entries()) {
-      const auto [place, fresh] = places.try_emplace(paired_by(*entry.record, join_hosts), cases.size());
-      if (fresh) cases.emplace_back();
+      const std::size_t kind = join_hosts ? 0 : kinds[entry.run_index];
+      const auto [place, fresh] = places.try_emplace({paired_by(*entry.record, join_hosts), kind}, cases.size());
+      if (fresh) cases.push_back({{}, {}, machines.kinds.size() > 1 ? machines.kinds[kind].name : ""});
       (cases[place->second].*side).push_back(&entry);
     }
   };
-  collect(base, &Case::base);
-  collect(head, &Case::head);
+  collect(base, machines.base, &Case::base);
+  collect(head, machines.head, &Case::head);
   Pairing pairing;
   Pairer pairer(pairing);
   for (const Case& one : cases) pairer.add(one);
+  add_lost(cases, pairing);
   return pairing;
 }
 

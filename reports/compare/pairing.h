@@ -16,6 +16,7 @@ struct Pair {
   const Entry* head = nullptr;
   const Metric* metric = nullptr;  // of `base`
   bool headline = true;            // else it is only in the table of every figure
+  std::string machine;             // its kind, if the sides have several
   std::vector<Observation> base_runs;
   std::vector<Observation> head_runs;
   std::vector<const Entry*> base_entries;
@@ -27,12 +28,14 @@ struct LeftOut {
   const Entry* entry = nullptr;  // one of them
   std::string side;              // "base", "head" or "both"
   std::string reason;
+  std::string machine;  // as of a pair
 };
 
 // A case that held in base and does not hold in head.
 struct Broken {
-  const Entry* entry = nullptr;  // of head
+  const Entry* entry = nullptr;  // of head; of base if head only has the failure of the whole test
   std::string text;
+  std::string machine;  // as of a pair
 };
 
 struct Pairing {
@@ -42,7 +45,8 @@ struct Pairing {
 };
 
 // Points into both sets, which must outlive it. Hosts join the identity only where every run of both sides ran with
-// --each-host; else several hosts of one run are averaged.
+// --each-host; else several hosts of one run are averaged, and different kinds of machines are never samples of one
+// side: each kind of base pairs with its own in head. Throws UsageError if they do not pair.
 Pairing pair_sides(const RunSet& base, const RunSet& head);
 
 }  // namespace assay::report::comparison

@@ -7,6 +7,7 @@
 #include "reports/compare/words.h"
 #include "reports/cost/cost.h"
 #include "reports/data/cells.h"
+#include "reports/data/machine_kind.h"
 #include "reports/data/why_left_out.h"
 #include "reports/scaling/estimate.h"
 
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace assay::report::comparison {
@@ -23,11 +25,25 @@ namespace {
 
 constexpr std::size_t max_figures = 6;
 
-std::string side_of(const RunData& run, const char* otherwise) {
-  if (const std::string label = text_member(run.run, "/labels/side"); !label.empty()) return label;
-  const Machine machine = machine_of(run);
-  if (!machine.instance_type.empty()) return machine.instance_type;
-  return machine.name.empty() ? otherwise : machine.name;
+using KindsOfLabels = std::map<std::string, std::set<std::string>>;
+
+std::string label_of(const RunData& run) { return text_member(run.run, "/labels/side"); }
+
+void add_kinds(const RunSet& set, KindsOfLabels& all) {
+  for (const MachineKind& kind : machine_kinds(set.runs()))
+    for (const std::size_t run : kind.runs) all[label_of(set.runs()[run])].insert(kind.name);
+}
+
+// By run: the label `side`, else its kind of machine; with a label on several kinds, both.
+std::vector<std::string> sides_of(const RunSet& set, const KindsOfLabels& kinds, const char* otherwise) {
+  std::vector<std::string> sides(set.runs().size());
+  for (const MachineKind& kind : machine_kinds(set.runs()))
+    for (const std::size_t run : kind.runs) {
+      const std::string label = label_of(set.runs()[run]);
+      const std::string machine = kind.name.empty() ? otherwise : kind.name;
+      sides[run] = label.empty() ? machine : kinds.at(label).size() > 1 ? label + " on " + machine : label;
+    }
+  return sides;
 }
 
 // Equal for records that do the same work in the same way, on any machine.
@@ -164,9 +180,11 @@ void find_front(std::vector<Offer>& offers) {
 std::vector<Front> fronts(const RunSet& base, const RunSet& head, const Costs& base_costs, const Costs& head_costs) {
   std::vector<Work> works;
   std::map<std::string, std::size_t> places;
+  KindsOfLabels kinds;
+  add_kinds(base, kinds);
+  add_kinds(head, kinds);
   const auto gather = [&](const RunSet& set, const char* name, std::vector<const Entry*> Gathered::*entries) {
-    std::vector<std::string> sides;
-    for (const RunData& run : set.runs()) sides.push_back(side_of(run, name));
+    const std::vector<std::string> sides = sides_of(set, kinds, name);
     for (const Entry& entry : set.entries()) {
       const Metric* metric = throughput_of(*entry.record);
       if (!metric || why_left_out(*entry.record)) continue;

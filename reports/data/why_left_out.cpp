@@ -1,26 +1,17 @@
 #include "reports/data/why_left_out.h"
 
+#include "harness/record/failure.h"
 #include "reports/data/run_set.h"
 #include "reports/data/words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <vector>
-
 namespace assay::report {
 
 namespace {
 
 std::string reason_of(const Record& record) { return first_line(record.reason); }
-
-// The checks that failed, else the reason.
-std::string failure_of(const Record& record) {
-  std::vector<std::string> checks;
-  for (const Check& check : record.checks)
-    if (!check.passed) checks.push_back(check.name);
-  return checks.empty() ? reason_of(record) : fmt::format("check {}", fmt::join(checks, ", "));
-}
 
 struct Cause {
   const char* what;

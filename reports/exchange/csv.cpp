@@ -15,7 +15,7 @@ namespace assay::report {
 namespace {
 
 constexpr const char* header =
-    "time,machine,case,metric,unit,better,value,low,high,of_peak,commit,device,ranks,host,status,comparable\r\n";
+    "time,machine,case,metric,unit,better,value,low,high,of_peak,commit,device,ranks,host,status,comparable,reason\r\n";
 
 // Spreadsheets run a cell that begins with one of these as a formula: an apostrophe makes it text.
 std::string cell(const std::string& text) {
@@ -36,13 +36,14 @@ std::string csv_text(const RunSet& runs) {
     const Record& record = *entry.record;
     const auto row = [&](const Metric* metric) {
       const bool interval = metric && metric->ci95;
-      out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n", cell(record.started),
-                         cell(machine_of(*entry.run).name), cell(record.key), metric ? cell(metric->name) : "",
-                         metric ? cell(metric->unit) : "", metric ? word_of(metric->better) : "",
-                         metric ? number(metric->value) : "", interval ? number(metric->ci95->low) : "",
-                         interval ? number(metric->ci95->high) : "", metric ? number(metric->of_peak) : "",
-                         cell(text_member(entry.run->run, "/git/commit")), cell(record.device), record.world_ranks,
-                         cell(host_of(record)), name_of(record.status), record.comparable);
+      out +=
+          fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n", cell(record.started),
+                      cell(machine_of(*entry.run).name), cell(record.key), metric ? cell(metric->name) : "",
+                      metric ? cell(metric->unit) : "", metric ? word_of(metric->better) : "",
+                      metric ? number(metric->value) : "", interval ? number(metric->ci95->low) : "",
+                      interval ? number(metric->ci95->high) : "", metric ? number(metric->of_peak) : "",
+                      cell(text_member(entry.run->run, "/git/commit")), cell(record.device), record.world_ranks,
+                      cell(host_of(record)), name_of(record.status), record.comparable, cell(one_line(record.reason)));
     };
     if (record.metrics.empty()) row(nullptr);
     for (const Metric& metric : record.metrics) row(&metric);

@@ -1,5 +1,5 @@
-// The JSON of Google Benchmark, pytest-benchmark, nccl-tests and SuperBench. Members that are absent or of another type
-// are left out: these files come from many versions.
+// The JSON of Google Benchmark, pytest-benchmark and SuperBench. These files come from many versions: unknown members
+// are left out.
 #include "harness/core/error.h"
 #include "harness/core/utc.h"
 #include "harness/json/json.h"
@@ -9,40 +9,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <ctime>
+#include <limits>
+#include <optional>
+#include <set>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 namespace assay::report {
 
 namespace {
-
-Json parse_file(const std::string& text, const std::string& file) {
-  try {
-    return parse_untrusted(text);
-  } catch (const Error& error) {
-    throw UsageError(fmt::format("{}: {}", file, error.what()));
-  }
-}
-
-// An array of objects at the pointer, which makes the file one of this tool's.
-const Json& need_list(const Json& json, const char* pointer, const std::string& file, const char* tool) {
-  const Json& list = member(json, pointer);
-  if (!list.is_array()) throw UsageError(fmt::format("{}: not {}'s JSON: it has no list {}", file, tool, pointer));
-  return list;
-}
-
-// Adds a value to the figure of this case and metric, or begins it.
-void add_value(std::vector<ForeignFigure>& figures, const ForeignFigure& like, double value) {
-  if (!std::isfinite(value)) return;
-  const auto same = std::find_if(figures.begin(), figures.end(), [&](const ForeignFigure& one) {
-    return one.name == like.name && one.metric == like.metric;
-  });
-  if (same != figures.end())
-    same->values.push_back(value);
-  else
-    figures.push_back(like), figures.back().values = {value};
-}
 
 // "2026-01-31T12:00:00+01:00" or "...12:00:00.25" in UTC without fractions; empty if it is no such time.
 std::string in_utc(const std::string& text) {
@@ -70,119 +47,121 @@ bool lower_is_better(std::string_view name) {
 
 }  // namespace
 
-std::vector<ForeignFigure> read_gbench(const std::string& text, const std::string& file) {
-  const Json json = parse_file(text, file);
+ForeignFile read_gbench(const std::string& text, const std::string& file) {
+  const Json json = parse_foreign_json(text, file);
   const Json& all = need_list(json, "/benchmarks", file, "Google Benchmark");
   ForeignFigure like;
   like.time = in_utc(text_member(json, "/context/date"));
   like.machine = text_member(json, "/context/host_name");
-  std::vector<ForeignFigure> figures;
+  FigureCollector figures;
+  std::set<std::string> measured;
+  std::vector<std::pair<std::string, std::string>> aggregates;  // place, name
+  std::size_t number = 0;
   for (const Json& one : all) {
-    if (text_member(one, "/run_type") == "aggregate" || member(one, "/error_occurred") == Json(true)) continue;
+    const std::string place = fmt::format("benchmarks/{}", number++);
     like.name = text_member(one, "/run_name").empty() ? text_member(one, "/name") : text_member(one, "/run_name");
+    if (like.name.empty()) {
+      figures.not_read(place, "has no name");
+      continue;
+    }
+    if (text_member(one, "/run_type") == "aggregate") {
+      aggregates.emplace_back(place, like.name);
+      continue;
+    }
+    measured.insert(like.name);
+    const std::string error = text_member(one, "/error_message"), skip = text_member(one, "/skip_message");
+    if (member(one, "/error_occurred") == Json(true) || !error.empty()) {
+      figures.add_without(like, Status::error, error.empty() ? "it says no more than that an error occurred" : error);
+      continue;
+    }
+    if (member(one, "/skipped") == Json(true) || !skip.empty()) {
+      figures.add_without(like, Status::skipped, skip);
+      continue;
+    }
     const std::string unit = text_member(one, "/time_unit");
     const double scale = unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : 1e-9;
     like.metric = "real_time", like.unit = "s", like.better = Better::lower;
-    if (const auto time = number_member(one, "/real_time")) add_value(figures, like, scale * *time);
+    const auto time = number_member(one, "/real_time");
+    if (!time || number_member(one, "/iterations") == 0.0) {
+      figures.add_without(like, Status::error, time ? "it ran no iteration" : "it has no real_time");
+      continue;
+    }
+    figures.add(like, scale * *time);
     like.better = Better::higher;
     for (const auto& [name, rate] : {std::pair{"items_per_second", "items/s"}, {"bytes_per_second", "B/s"}}) {
       like.metric = name, like.unit = rate;
-      if (const auto value = number_member(one, std::string("/") + name)) add_value(figures, like, *value);
+      if (const auto value = number_member(one, std::string("/") + name)) figures.add(like, *value);
     }
   }
-  return figures;
+  for (const auto& [place, name] : aggregates)
+    if (!measured.contains(name))
+      figures.not_read(place, name + " has only aggregates: run with --benchmark_report_aggregates_only=false");
+  return figures.take();
 }
 
-std::vector<ForeignFigure> read_pytest_benchmark(const std::string& text, const std::string& file) {
-  const Json json = parse_file(text, file);
+ForeignFile read_pytest_benchmark(const std::string& text, const std::string& file) {
+  const Json json = parse_foreign_json(text, file);
   ForeignFigure like;
   like.time = in_utc(text_member(json, "/datetime"));
   like.machine = text_member(json, "/machine_info/node");
   like.commit = text_member(json, "/commit_info/id");
   like.metric = "time", like.unit = "s", like.better = Better::lower;
-  std::vector<ForeignFigure> figures;
+  FigureCollector figures;
+  std::size_t number = 0;
   for (const Json& one : need_list(json, "/benchmarks", file, "pytest-benchmark")) {
+    const std::string place = fmt::format("benchmarks/{}", number++);
     like.name = text_member(one, "/fullname").empty() ? text_member(one, "/name") : text_member(one, "/fullname");
     const Json& data = member(one, "/stats/data");
-    if (data.is_array() && !data.empty()) {
+    const auto median = number_member(one, "/stats/median");
+    if (like.name.empty())
+      figures.not_read(place, "has no name");
+    else if (member(one, "/has_error") == Json(true))
+      figures.add_without(like, Status::error, "it has an error");
+    else if (data.is_array() && !data.empty())
       for (const Json& value : data)
-        if (value.is_number()) add_value(figures, like, value.get<double>());
-    } else if (const auto median = number_member(one, "/stats/median")) {
-      add_value(figures, like, *median);
-    }
+        figures.add(like, value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN());
+    else if (median)
+      figures.add(like, *median);
+    else
+      figures.add_without(like, Status::error, "it has no time");
   }
-  return figures;
+  return figures.take();
 }
 
-std::vector<ForeignFigure> read_nccl_tests(const std::string& text, const std::string& file) {
-  constexpr double giga = 1e9;
-  std::vector<ForeignFigure> figures;
-  ForeignFigure like;
-  like.unit = "B/s";
-  const auto add = [&](const std::string& test, const char* place, double algbw, double busbw) {
-    like.name = fmt::format("{}/{}", test, place);
-    like.metric = "busbw", add_value(figures, like, giga * busbw);
-    like.metric = "algbw", add_value(figures, like, giga * algbw);
-  };
-  if (const auto first = text.find_first_not_of(" \t\r\n"); first != std::string::npos && text[first] == '{') {
-    const Json json = parse_file(text, file);
-    for (const Json& row : need_list(json, "/results", file, "nccl-tests")) {
-      const auto size = number_member(row, "/size");
-      if (!size) continue;
-      const std::string test = fmt::format("{}/{}/{}/bytes={:.0f}", std::filesystem::path(file).stem().string(),
-                                           text_member(row, "/type"), text_member(row, "/redop"), *size);
-      for (const char* place : {"out_of_place", "in_place"}) {
-        const Json& half = member(row, std::string("/") + place);
-        const auto algbw = number_member(half, "/alg_bw"), busbw = number_member(half, "/bus_bw");
-        if (algbw && busbw && number_member(half, "/nwrong").value_or(0) == 0) add(test, place, *algbw, *busbw);
-      }
-    }
-    return figures;
-  }
-  // size count type redop root, then time algbw busbw #wrong out of place and in place.
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    double size = 0, count = 0, root = 0;
-    std::string type, redop;
-    if (line.find('#') != std::string::npos || !(words >> size >> count >> type >> redop >> root)) continue;
-    const std::string test =
-        fmt::format("{}/{}/{}/bytes={:.0f}", std::filesystem::path(file).stem().string(), type, redop, size);
-    for (const char* place : {"out_of_place", "in_place"}) {
-      double time = 0, algbw = 0, busbw = 0;
-      std::string wrong;
-      if (!(words >> time >> algbw >> busbw >> wrong)) break;
-      if (wrong == "0" || wrong == "N/A") add(test, place, algbw, busbw);
-    }
-  }
-  if (figures.empty()) throw UsageError(fmt::format("{}: no table and no JSON of nccl-tests", file));
-  return figures;
-}
-
-std::vector<ForeignFigure> read_superbench(const std::string& text, const std::string& file) {
-  std::vector<ForeignFigure> figures;
+ForeignFile read_superbench(const std::string& text, const std::string& file) {
+  FigureCollector figures;
   std::istringstream lines(text);
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const Json json = parse_file(line, fmt::format("{}: line {}", file, number));
+    const std::string place = fmt::format("line {}", number);
+    const Json json = parse_foreign_json(line, fmt::format("{}: {}", file, place));
     if (!json.is_object() || !json.contains("node"))
-      throw UsageError(
-          fmt::format("{}: line {}: not a machine of SuperBench: it has no member \"node\"", file, number));
-    ForeignFigure figure;
-    figure.machine = text_member(json, "/node");
+      throw UsageError(fmt::format("{}: {}: not a machine of SuperBench: it has no member \"node\"", file, place));
     for (const auto& [name, value] : json.items()) {
-      if (!value.is_number() || name.find("return_code") != std::string::npos) continue;
+      if (name == "node") continue;
+      ForeignFigure figure;
+      figure.machine = text_member(json, "/node");
       figure.name = name;
-      figure.metric = "value";
-      figure.unit = "1";
-      figure.better = lower_is_better(name) ? Better::lower : Better::higher;
-      figure.values = {value.get<double>()};
-      if (std::isfinite(figure.values.front())) figures.push_back(figure);
+      if (name.substr(name.rfind('/') + 1).starts_with("return_code")) {
+        const std::optional<double> code = value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+        figure.check = Check{"return_code", code == 0.0, code, 0, {}};
+        const std::string reason = code ? fmt::format("return code {:g}", *code) : "its return code is unknown";
+        figures.add_without(figure, code == 0.0 ? Status::ok : Status::error, code == 0.0 ? "" : reason);
+      } else if (value.is_number()) {
+        figure.metric = "value";
+        figure.unit = "1";
+        figure.better = lower_is_better(name) ? Better::lower : Better::higher;
+        figures.add(figure, value.get<double>());
+      } else if (value.is_null()) {
+        figures.add_without(figure, Status::error, "it has no figure: null or NaN");
+      } else {
+        figures.not_read(place, fmt::format("{} is {}, not a number", name, kind_of(value)));
+      }
     }
   }
-  return figures;
+  return figures.take();
 }
 
 }  // namespace assay::report

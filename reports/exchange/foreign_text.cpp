@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 #include <string_view>
 
@@ -30,14 +31,20 @@ Better better_from(const std::string& word, const std::string& place) {
   throw UsageError(fmt::format("{}: better is {}: use higher or lower", place, in_quotes(word)));
 }
 
+std::optional<Status> status_from(std::string_view word) {
+  for (const Status status : {Status::ok, Status::skipped, Status::failed, Status::error})
+    if (name_of(status) == word) return status;
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::vector<ForeignFigure> read_csv(const std::string& text, const std::string& file) {
+ForeignFile read_csv(const std::string& text, const std::string& file) {
   static const std::vector<std::string> needed = {"time", "machine", "case", "metric", "unit", "better", "value"};
   // What `assay export csv` writes besides.
-  static const std::vector<std::string> known = {"time",  "machine", "case",   "metric",    "unit",    "better",
-                                                 "value", "commit",  "low",    "high",      "of_peak", "device",
-                                                 "ranks", "host",    "status", "comparable"};
+  static const std::vector<std::string> known = {"time",  "machine", "case",   "metric",     "unit",    "better",
+                                                 "value", "commit",  "low",    "high",       "of_peak", "device",
+                                                 "ranks", "host",    "status", "comparable", "reason"};
   const std::vector<CsvRow> rows = parse_csv(text, file);
   if (rows.empty()) throw UsageError(fmt::format("{}: is empty", file));
   const std::vector<std::string>& columns = rows.front().fields;
@@ -48,7 +55,7 @@ std::vector<ForeignFigure> read_csv(const std::string& text, const std::string& 
   for (const std::string& column : needed)
     if (std::find(columns.begin(), columns.end(), column) == columns.end())
       throw UsageError(fmt::format("{}: line {}: no column {}", file, rows.front().line, in_quotes(column)));
-  std::vector<ForeignFigure> figures;
+  FigureCollector figures;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const std::string place = fmt::format("{}: line {}", file, rows[i].line);
     if (rows[i].fields.size() != columns.size())
@@ -60,48 +67,60 @@ std::vector<ForeignFigure> read_csv(const std::string& text, const std::string& 
       if (columns[c].starts_with("fact.") && !rows[i].fields[c].empty())
         figure.facts[columns[c].substr(5)] = rows[i].fields[c];
     }
-    if (fields["value"].empty()) continue;  // unknown
     if (fields["case"].empty()) throw UsageError(place + ": no case");
     figure.time = fields["time"];
     figure.machine = fields["machine"];
     figure.commit = fields["commit"];
     figure.name = fields["case"];
+    const auto status = status_from(fields["status"].empty() ? "ok" : fields["status"]);
+    if (!status)
+      throw UsageError(
+          fmt::format("{}: status is {}: use ok, failed, error or skipped", place, in_quotes(fields["status"])));
+    figure.status = *status;
+    figure.reason = fields["reason"];
+    figure.comparable = fields["comparable"] != "false";
+    // A row without a metric is a case that only held or did not; one without a value is unknown.
+    if (fields["value"].empty() && figure.status == Status::ok && !fields["metric"].empty()) {
+      figures.not_read(fmt::format("line {}", rows[i].line), fields["case"] + " has no value");
+      continue;
+    }
+    if (fields["value"].empty()) {
+      figures.add(figure);
+      continue;
+    }
     figure.metric = fields["metric"];
     figure.unit = fields["unit"];
     figure.better = better_from(fields["better"], place);
-    figure.values = {real(fields["value"], place + ": value")};
-    figures.push_back(std::move(figure));
+    figures.add(figure, real(fields["value"], place + ": value"));
   }
-  return figures;
+  return figures.take();
 }
 
-std::vector<ForeignFigure> read_lines(const std::string& text, const std::string& file) {
-  std::vector<ForeignFigure> figures;
+ForeignFile read_lines(const std::string& text, const std::string& file) {
+  FigureCollector figures;
   std::istringstream lines(text);
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
     const std::string place = fmt::format("{}: line {}", file, number);
     std::istringstream words(line);
-    std::string name, value, unit, better, more;
-    if (!(words >> name) || name.front() == '#') continue;
-    if (!(words >> value >> unit >> better) || words >> more)
-      throw UsageError(place + ": is not \"name value unit better\"");
+    std::string value, unit, better, more;
     ForeignFigure figure;
-    figure.name = name;
+    if (!(words >> figure.name) || figure.name.front() == '#') continue;
+    words >> value;
+    if (const auto status = status_from(value); status && status != Status::ok) {
+      std::getline(words >> std::ws, more);
+      figures.add_without(figure, *status, more);
+      continue;
+    }
+    if (!(words >> unit >> better) || words >> more)
+      throw UsageError(place + ": is neither \"name value unit better\" nor \"name failed|error|skipped reason\"");
     figure.metric = "value";
     figure.unit = unit;
     figure.better = better_from(better, place);
-    figure.values = {real(value, place + ": value")};
-    // A name that comes again is another sample.
-    const auto same = std::find_if(figures.begin(), figures.end(),
-                                   [&](const ForeignFigure& one) { return one.name == name && one.unit == unit; });
-    if (same != figures.end())
-      same->values.push_back(figure.values.front());
-    else
-      figures.push_back(std::move(figure));
+    figures.add(figure, real(value, place + ": value"));
   }
-  return figures;
+  return figures.take();
 }
 
 }  // namespace assay::report

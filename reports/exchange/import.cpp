@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <tuple>
 #include <utility>
@@ -52,8 +53,8 @@ std::span<const ImportFormat> import_formats() {
       {"pytest-benchmark", "its JSON", read_pytest_benchmark},
       {"nccl-tests", "its JSON, or the table that it prints", read_nccl_tests},
       {"superbench", "results-summary.jsonl", read_superbench},
-      {"csv", "time,machine,case,metric,unit,better,value[,low][,high][,commit][,fact.NAME]...", read_csv},
-      {"lines", "\"name value unit better\" on each line", read_lines},
+      {"csv", "time,machine,case,metric,unit,better,value[,commit][,status][,reason][,fact.NAME]...", read_csv},
+      {"lines", "\"name value unit better\" or \"name failed|error|skipped reason\" on each line", read_lines},
   }};
   return formats;
 }
@@ -81,13 +82,17 @@ std::vector<ImportedRun> runs_of_figures(std::vector<ForeignFigure> figures, std
       const auto [place, fresh] = records.try_emplace(figure->name, run.records.size());
       if (fresh) run.records.push_back(record_of(*figure, format, time));
       Record& record = run.records[place->second];
-      record.metrics.push_back(metric_of(*figure));
+      if (!figure->values.empty()) record.metrics.push_back(metric_of(*figure));
+      if (figure->check) record.checks.push_back(*figure->check);
+      if (figure->status > record.status) record.status = figure->status, record.reason = figure->reason;
+      record.comparable &= figure->comparable;
       // The samples of a record are times.
       if (figure->unit == "s" && figure->values.size() > 1 && record.samples.values.empty()) {
         record.samples.values = figure->values;
         record.samples.count = static_cast<std::int64_t>(figure->values.size());
       }
       hash = hash64(fmt::format("{} {} {}", figure->name, figure->metric, fmt::join(figure->values, " ")), hash);
+      if (figure->status != Status::ok) hash = hash64(name_of(figure->status), hash64(figure->reason, hash));
     }
     run.run = {{"schema", record_schema},
                {"id", fmt::format("{:016x}", hash)},
@@ -98,6 +103,8 @@ std::vector<ImportedRun> runs_of_figures(std::vector<ForeignFigure> figures, std
                {"labels", facts},
                {"plan", {{"name", fmt::format("imported from {}", format)}}},
                {"environment", {{"hostnames", machine.empty() ? Json::array() : Json::array({machine})}}}};
+    run.run["not_ok"] = std::count_if(run.records.begin(), run.records.end(),
+                                      [](const Record& record) { return record.status != Status::ok; });
     if (!commit.empty()) run.run["git"] = {{"commit", commit}, {"dirty", false}};
     runs.push_back(std::move(run));
   }

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,7 +14,7 @@
 
 namespace assay::report {
 
-// One figure of another tool. What a format does not say is empty.
+// One result of another tool: a figure, or why there is none. What a format does not say is empty.
 struct ForeignFigure {
   std::string time;     // ISO 8601, UTC
   std::string machine;  // a host or a kind of machine
@@ -23,26 +24,39 @@ struct ForeignFigure {
   std::string metric;
   std::string unit;  // base units, as in records
   Better better = Better::higher;
-  std::vector<double> values;  // one, or a sample each; never empty, all finite
+  std::vector<double> values;  // one, or a sample each, all finite; empty: the result has no figure
+  Status status = Status::ok;  // as the tool has it, of the worst sample
+  std::string reason;          // why it is not ok: the tool's message
+  std::optional<Check> check;  // that the tool made: wrong elements, a return code
+  bool comparable = true;
+};
+
+// What a file holds.
+struct ForeignFile {
+  std::vector<ForeignFigure> figures;
+  std::size_t not_read = 0;    // lines, rows or entries that became no figure
+  std::string first_not_read;  // "line 7: ..."; empty if there is none
 };
 
 struct ImportFormat {
   std::string_view name;     // "gbench"
   std::string_view summary;  // for --help
   // Throws UsageError "FILE: ..." or "FILE: line N: ..." for what it cannot read.
-  std::vector<ForeignFigure> (*read)(const std::string& text, const std::string& file);
+  ForeignFile (*read)(const std::string& text, const std::string& file);
 };
 
 // All formats:
-//  gbench            Google Benchmark's JSON: real_time of each repetition, and its rates
+//  gbench            Google Benchmark's JSON: real_time of each repetition, and its rates; errors, what was skipped
 //  pytest-benchmark  its JSON: the data of each benchmark, else its median
-//  nccl-tests        its JSON (-J) or the table that it prints: algbw and busbw, out of place and in place
-//  superbench        results-summary.jsonl: a machine per line, a metric per member
-//  csv               time,machine,case,metric,unit,better,value[,low][,high][,commit][,fact.NAME]...
-//  lines             "name value unit better" on each line
+//  nccl-tests        its JSON (-J) or the table that it prints: algbw, busbw and wrong elements, out of place and in
+//                    place; a failure of the whole test is that of each of its rows
+//  superbench        results-summary.jsonl: a machine per line, a metric or a return code per member
+//  csv               time,machine,case,metric,unit,better,value[,low][,high][,commit][,status][,reason][,fact.NAME]...
+//  lines             "name value unit better" or "name failed|error|skipped reason" on each line
 std::span<const ImportFormat> import_formats();
 
-// A run without a directory: the members of run.json, and its records.
+// A run without a directory: the members of run.json, among them "not_ok", the number of records that are not ok, and
+// its records.
 struct ImportedRun {
   Json run;
   std::vector<Record> records;

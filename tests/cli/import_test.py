@@ -1,6 +1,7 @@
 """`assay import`: files as other tools write them become runs that report, compare and check take."""
 
 import json
+import shutil
 import unittest
 
 from assay_case import AssayCase
@@ -24,6 +25,16 @@ class Import(AssayCase):
     def figures(self, out="run"):
         return {(record["key"].removeprefix("imported/"), metric["name"]): (metric["value"], metric["unit"], metric["better"])
                 for record in self.records(out) for metric in record["metrics"]}
+
+    def statuses(self, out="run"):
+        return {record["key"].removeprefix("imported/"): (record["status"], record["reason"]) for record in self.records(out)}
+
+    @staticmethod
+    def check(name, passed, value):
+        return {"name": name, "passed": passed, "value": value, "limit": 0, "detail": []}
+
+    def not_ok(self, out="run"):
+        return json.loads((self.dir / out / "run.json").read_text())["not_ok"]
 
     def test_gbench(self):
         times = [10, 11, 12, 13, 14, 15, 16]
@@ -64,19 +75,22 @@ class Import(AssayCase):
         self.write("all_reduce.txt", NCCL_TABLE)
         self.imported("nccl-tests", "all_reduce.txt")
         name = "all_reduce/float/sum/bytes=1073741824/"
-        self.assertEqual(self.figures(), {(name + "out_of_place", "busbw"): (469.76e9, "B/s", "higher"),
-                                          (name + "out_of_place", "algbw"): (268.44e9, "B/s", "higher"),
-                                          (name + "in_place", "busbw"): (458.30e9, "B/s", "higher"),
-                                          (name + "in_place", "algbw"): (261.89e9, "B/s", "higher"),
-                                          **{(name.replace("1073741824", "2147483648") + "in_place", metric): (value, "B/s", "higher")
-                                             for metric, value in (("busbw", 458.30e9), ("algbw", 261.89e9))}},
-                         "a row with wrong elements is no figure")
+        figures = self.figures()
+        self.assertEqual({key: figures[key] for key in figures if key[0].startswith(name)},
+                         {(name + "out_of_place", "busbw"): (469.76e9, "B/s", "higher"),
+                          (name + "out_of_place", "algbw"): (268.44e9, "B/s", "higher"),
+                          (name + "in_place", "busbw"): (458.30e9, "B/s", "higher"),
+                          (name + "in_place", "algbw"): (261.89e9, "B/s", "higher")})
+        self.assertEqual([(record["status"], record["checks"]) for record in self.records("run")], [
+            ("ok", [self.check("wrong_elements", True, 0)]), ("ok", []),
+            ("failed", [self.check("wrong_elements", False, 3)]), ("ok", [self.check("wrong_elements", True, 0)])])
         half = {"time": 4000, "alg_bw": 1.5, "bus_bw": 2.5, "nwrong": 0}
         self.write("j.json", {"config": {}, "results": [{"size": 8, "type": "float", "redop": "sum", "out_of_place": half,
                                                          "in_place": {**half, "nwrong": 1}}]})
         self.assertEqual(self.assay("import", "nccl-tests", "j.json", "--out", "json").returncode, 0)
         self.assertEqual(self.figures("json")["j/float/sum/bytes=8/out_of_place", "busbw"], (2.5e9, "B/s", "higher"))
-        self.assertEqual(len(self.figures("json")), 2)
+        self.assertEqual(self.statuses("json"), {"j/float/sum/bytes=8/out_of_place": ("ok", ""),
+                                                 "j/float/sum/bytes=8/in_place": ("failed", "1 wrong elements")})
 
     def test_superbench_has_a_machine_per_line(self):
         self.write("s.jsonl", '{"node": "a", "kernel-launch/event_time:0": 0.005, "mem-bw/h2d_bw": 26, "x/return_code": 0}\n'
@@ -113,6 +127,129 @@ class Import(AssayCase):
         self.imported("lines", "l.txt")
         self.assertEqual(self.figures(), {("sort", "value"): (1.6, "s", "lower"), ("rate", "value"): (3e6, "items/s", "higher")})
 
+    def test_what_failed_broke_or_was_skipped_is_a_record_of_that_status(self):
+        def entry(name, **members):
+            return {"name": name, "run_name": name, "run_type": "iteration", "iterations": 5, "real_time": 2.0, "time_unit": "us",
+                    **members}
+        self.write("g.json", {"context": {"host_name": "box"}, "benchmarks": [
+            entry("good"), entry("wrong", error_occurred=True, error_message="wrong result", iterations=0, real_time=0),
+            entry("once"), entry("once", error_occurred=True, error_message="lost it"), entry("mute", error_occurred=True),
+            entry("gpu", skipped=True, skip_message="no GPU here", iterations=0, real_time=0), entry("never", iterations=0),
+            entry("timeless", real_time=None)]})
+        done = self.imported("gbench", "g.json")
+        self.assertEqual(self.statuses(), {
+            "good": ("ok", ""), "wrong": ("error", "wrong result"), "once": ("error", "lost it"),
+            "mute": ("error", "it says no more than that an error occurred"), "gpu": ("skipped", "no GPU here"),
+            "never": ("error", "it ran no iteration"), "timeless": ("error", "it has no real_time")})
+        self.assertIn("run: 7 cases", done.stdout)
+        self.assertIn("6 not ok: 1 skipped, 5 error; the first imported/wrong: wrong result", done.stdout)
+        self.assertEqual(self.not_ok(), 6)
+        self.assertIn("skipped: no GPU here", self.assay("report", "run").stdout)
+        self.write("p.json", {"benchmarks": [{"name": "a", "stats": {"median": 1}}, {"name": "b"}, {"name": "c", "has_error": True}]})
+        self.assay("import", "pytest-benchmark", "p.json", "--out", "p")
+        self.assertEqual({name: status for name, (status, _) in self.statuses("p").items()}, {"a": "ok", "b": "error", "c": "error"})
+
+    def test_superbench_return_codes(self):
+        self.write("s.jsonl", '{"node": "a", "gemm/return_code": 3, "bw/return_code": 0, "bw/h2d": 26, "bw/d2h": NaN, "bw/name": "x"}\n')
+        done = self.imported("superbench", "s.jsonl")
+        self.assertEqual(self.statuses(), {
+            "gemm/return_code": ("error", "return code 3"), "bw/return_code": ("ok", ""), "bw/h2d": ("ok", ""),
+            "bw/d2h": ("error", "it has no figure: null or NaN")})
+        self.assertEqual([record["checks"] for record in self.records("run")][:2],
+                         [[self.check("return_code", False, 3)], [self.check("return_code", True, 0)]])
+        self.assertIn("s.jsonl: not read: 1 of its parts, the first line 1: bw/name is text", done.stderr)
+
+    def test_a_failure_of_the_whole_nccl_test_is_not_lost(self):
+        row = "    8    2    float    sum    -1    10.0    1.00    2.00    {}    10.0    1.00    2.00    {}\n"
+        for log, status, says in (
+                (row.format("N/A", "N/A") + "# Out of bounds values : 5 FAILED\n", "failed", "5 values out of bounds"),
+                (row.format(0, 0) + "n1: Test NCCL failure common.cu:961 'unhandled cuda error'\n", "error", "unhandled cuda error"),
+                (row.format(0, 0) + "# Avg bus bandwidth    : 1.2 FAILED\n", "failed", "Avg bus bandwidth"),
+                ("n1: Test CUDA failure common.cu:1 'out of memory'\n", "error", "out of memory"),
+                (row.format(7, 7), "failed", "7 wrong elements")):  # every row is wrong
+            with self.subTest(log):
+                self.write("ar.log", log)
+                self.assertEqual(self.assay("import", "nccl-tests", "ar.log", "--out", "x").returncode, 0)
+                for record in self.records("x"):
+                    self.assertEqual(record["status"], status)
+                    self.assertIn(says, record["reason"])
+                shutil.rmtree(self.dir / "x")
+        self.write("ar.log", row.format(0, 0) + "  16    4    float    sum    -1    10.0    1.0 n1: lost\n# Out of bounds values : 0 OK\n")
+        done = self.imported("nccl-tests", "ar.log")
+        self.assertIn("not read: 1 of its parts, the first line 2: 16", done.stderr)
+        self.assertEqual(self.not_ok(), 0)
+        results = {"results": [{"size": 8, "type": "float", "redop": "sum", "out_of_place": {"alg_bw": 1, "bus_bw": 1}}, {}],
+                   "out_of_bounds": {"count": 2, "okay": False}}
+        self.write("j.json", results)
+        done = self.assay("import", "nccl-tests", "j.json", "--out", "json")
+        self.assertEqual([record["status"] for record in self.records("json")], ["failed"])
+        self.assertIn("results/1: has no size", done.stderr)
+
+    def test_csv_and_lines_have_a_status(self):
+        self.write("t.csv", "time,machine,case,metric,unit,better,value,status,reason\n"
+                            "2026-01-01T00:00:00Z,m,a,rate,1,higher,5,ok,\n2026-01-01T00:00:00Z,m,b,rate,1,higher,,error,died\n"
+                            "2026-01-01T00:00:00Z,m,c,rate,1,higher,4,failed,wrong\n2026-01-01T00:00:00Z,m,d,rate,1,higher,,,\n")
+        done = self.imported("csv", "t.csv")
+        self.assertEqual(self.statuses(), {"a": ("ok", ""), "b": ("error", "died"), "c": ("failed", "wrong")})
+        self.assertIn("the first line 5: d has no value", done.stderr)
+        self.write("f", "time,machine,case,metric,unit,better,value,status\nt,m,c,x,s,lower,1,good\n")
+        self.refused("import", "csv", "f", "--out", "none", says="ok, failed, error or skipped")
+        self.write("l.txt", "sort 1.5 s lower\nsolve failed wrong result\nload skipped\n")
+        self.assay("import", "lines", "l.txt", "--out", "lines")
+        self.assertEqual(self.statuses("lines"), {"sort": ("ok", ""), "solve": ("failed", "wrong result"), "load": ("skipped", "")})
+
+    def test_what_export_writes_of_failures_is_read_back(self):
+        self.run_dir({"schema": 2, "key": "a", "family": "a", "status": "error", "reason": "killed", "metrics": [], "params": {}},
+                     {"schema": 2, "key": "b", "family": "b", "status": "ok", "comparable": False, "params": {}, "metrics": [
+                         {"name": "bandwidth", "value": 2e9, "unit": "B/s", "better": "higher"}]})
+        self.assay("export", "csv", "r", "--out", "f.csv")
+        self.imported("csv", "f.csv")
+        self.assertEqual(self.statuses(), {"a": ("error", "killed"), "b": ("ok", "")})
+        self.assertFalse(self.records("run")[1]["comparable"])
+
+    def test_aggregates_without_runs_and_names_are_named(self):
+        self.write("g.json", {"benchmarks": [{"name": "a_mean", "run_name": "a", "run_type": "aggregate", "real_time": 1}, {}]})
+        done = self.imported("gbench", "g.json", code=3)
+        self.assertIn("2 of its parts, the first benchmarks/1: has no name", done.stderr)
+
+    def test_nan_is_unknown(self):
+        self.write("g.json", '{"benchmarks": [{"name": "a \\" NaN", "real_time": 2, "time_unit": "s", "ratio": NaN, "speed": -Infinity},'
+                             ' {"name": "b", "real_time": NaN}]}')
+        self.imported("gbench", "g.json")
+        self.assertEqual(self.statuses(), {'a " NaN': ("ok", ""), "b": ("error", "it has no real_time")})
+
+    def test_what_no_longer_holds_fails_compare_history_and_check(self):
+        def run(day, name, *entries):
+            self.write(f"{name}.json", {"context": {"date": f"2026-01-0{day}T00:00:00Z", "host_name": "box"}, "benchmarks": [
+                {"name": "good", "real_time": 2.0, "time_unit": "us"}, *entries]})
+            self.assertEqual(self.assay("import", "gbench", f"{name}.json", "--out", name).returncode, 0)
+        for day, name in ((1, "b1"), (2, "b2"), (3, "b3")):
+            run(day, name, {"name": "solve", "real_time": 3.0 + day / 1000, "time_unit": "us"})
+        run(4, "h", {"name": "solve", "error_occurred": True, "error_message": "wrong result"})
+        done = self.assay("compare", "--base", "b1", "b2", "b3", "--head", "h")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("no longer holds: 1", done.stdout)
+        self.assertIn("error: wrong result", done.stdout)
+        for name in ("b1", "b2", "b3", "h"):
+            self.assay("history", "add", name, "--store", "h.db")
+        done = self.assay("history", "check", "--store", "h.db")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("broke: 1", done.stdout)
+        self.write("f.json", {"schema": 1, "floors": [{"key": "imported/solve", "metric": "real_time", "unit": "s", "at_most": 1,
+                                                       "required": True, "source": "a test"}]})
+        done = self.assay("check", "h", "--floors", "f.json")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("broke: wrong result", done.stdout)
+
+    def test_a_test_that_broke_before_its_first_row_takes_its_cases_with_it(self):
+        self.write("ar.log", NCCL_TABLE)
+        self.imported("nccl-tests", "ar.log")
+        self.write("ar.log", "n1: Test NCCL failure common.cu:961 'unhandled cuda error'\n")
+        self.assay("import", "nccl-tests", "ar.log", "--out", "head")
+        done = self.assay("compare", "--base", "run", "--head", "head")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("no longer holds: 3", done.stdout)
+
     def test_mistakes_are_named_with_their_place_and_nothing_is_written(self):
         header = "time,machine,case,metric,unit,better,value\n"
         for format, text, says in (
@@ -122,7 +259,7 @@ class Import(AssayCase):
                 ("csv", header + "t,m,c,x,s,up,1\n", ["f: line 2", "higher or lower"]),
                 ("csv", header + "t,m,c,x,s,lower,many\n", ["f: line 2: value", "many"]),
                 ("lines", "a 1 s lower\nb 2 s\n", ["f: line 2"]), ("lines", "a nan s lower\n", ["f: line 1: value"]),
-                ("gbench", "[]", ["f: ", "Google Benchmark"]), ("gbench", "{", ["f: not JSON"]),
+                ("gbench", "[]", ["f: ", "Google Benchmark"]), ("gbench", "{", ["f: not JSON", ":1:2"]),
                 ("pytest-benchmark", "{}", ["f: ", "/benchmarks"]), ("nccl-tests", "hello\n", ["f: "]),
                 ("superbench", "{}\n", ["f: line 1", "node"])):
             with self.subTest(text):
