@@ -139,6 +139,7 @@ class Sizing {
     // Typical costs of owning say nothing about this buyer.
     for (std::size_t i = options.prices.empty() ? 0 : 1; i < files_.size(); ++i) files_[i].owned.clear();
     for (const Hardware& each : hardware_) add(sheets_, each.sheet);
+    if (!options.prices.empty()) answer_.remarks = unused_prices(files_.front(), sheets_);
     for (const std::string& anchor : options.anchors) measured_.push_back(read_anchor(anchor, sheets_));
     if (!options.from.empty()) read_speeds(options);
   }

@@ -36,7 +36,23 @@ std::vector<PriceFile> price_files(const std::optional<std::string>& own) {
   if (own) files.push_back(read_price_file(*own));
   for (const std::string& name : config_names("prices"))
     files.push_back(read_price_file(configs_dir() / "prices" / (name + ".json")));
+  if (own) complete_gpus(files.front(), std::span(files).subspan(1));
   return files;
+}
+
+void complete_gpus(PriceFile& own, std::span<const PriceFile> shipped) {
+  const auto complete = [&](const std::string& type, std::string& gpu, std::optional<double>& gpus) {
+    if (type.empty() || (!gpu.empty() && gpus)) return;
+    for (const PriceFile& file : shipped)
+      for (const Price& known : file.prices)
+        if (compare_names(known.instance_type, type) == 0) {
+          if (gpu.empty()) gpu = known.accelerator;
+          if (!gpus) gpus = known.accelerators;
+          return;
+        }
+  };
+  for (Price& price : own.prices) complete(price.instance_type, price.accelerator, price.accelerators);
+  for (Ownership& owned : own.owned) complete(owned.instance_type, owned.gpu, owned.gpus);
 }
 
 PriceSource load_prices(const PriceFlags& flags) {

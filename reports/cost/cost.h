@@ -7,6 +7,7 @@
 #include "reports/model/document.h"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,12 @@ struct PriceFlags {
   std::optional<std::string> price;  // --price USD_PER_HOUR
 };
 
-// The user's file, if there is one, then those of configs/prices. Throws UsageError if read_price_file() refuses one.
+// The user's file, if there is one and after complete_gpus(), then those of configs/prices. Throws UsageError if
+// read_price_file() refuses one.
 std::vector<PriceFile> price_files(const std::optional<std::string>& own);
+
+// Entries of `own` that do not say which GPUs their instance type has, or how many, have those of the shipped lists.
+void complete_gpus(PriceFile& own, std::span<const PriceFile> shipped);
 
 // The user's prices, then those of configs/prices; without a flag the price in $ASSAY_PRICE counts as --price. Throws
 // UsageError if both flags are given, the price is not a number above 0, or read_price_file() refuses the file.

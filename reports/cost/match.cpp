@@ -62,7 +62,10 @@ class Candidates {
         [](const Price& price, const auto& wanted) { return compare_names(price.instance_type, wanted) < 0; });
     for (; row != file.prices.end() && same(row->instance_type, type); ++row) {
       const bool any = row->provider.empty() || machine.provider.empty();
-      if (any || same(row->provider, machine.provider)) all_.push_back(*row);
+      if (any || same(row->provider, machine.provider))
+        all_.push_back(*row);
+      else
+        other_provider_ = row->provider;
     }
     if (!machine.region.empty() && !all_.empty()) {
       std::vector<Price> here;
@@ -76,6 +79,12 @@ class Candidates {
   }
 
   bool empty() const { return all_.empty(); }
+  // If it is empty: that the file has a price of another provider; else empty.
+  std::string of_another() const {
+    if (other_provider_.empty()) return {};
+    return fmt::format("{} has a price for {} of provider {}, not of {}: not used", file_.name, machine_.instance_type,
+                       in_quotes(other_provider_), in_quotes(machine_.provider));
+  }
 
   // Absent if the file says nothing of such a price.
   std::optional<HourlyPrice> offer(Basis basis) const {
@@ -219,6 +228,7 @@ class Candidates {
   const Machine& machine_;
   std::vector<Price> all_;
   bool elsewhere_ = false;
+  std::string other_provider_;
   std::set<std::string> incomplete_;
 };
 
@@ -290,13 +300,19 @@ MachinePrices prices_of(const RunData& run, const PriceSource& source) {
     return prices;
   }
   if (!machine.instance_type.empty()) {
+    std::vector<std::string> passed_over;
     for (const PriceFile& file : source.files) {
       const Candidates candidates(file, machine);
-      if (candidates.empty()) continue;
+      if (candidates.empty()) {
+        if (auto text = candidates.of_another(); !text.empty()) passed_over.push_back(std::move(text));
+        continue;
+      }
       for (auto price : {candidates.offer(Basis::on_demand), candidates.offer(Basis::spot)})
         if (price) prices.offers.push_back(std::move(*price));
       break;
     }
+    for (HourlyPrice& price : prices.offers)
+      price.warnings.insert(price.warnings.end(), passed_over.begin(), passed_over.end());
   }
   for (const PriceFile& file : source.files) {
     const auto found = std::find_if(file.owned.begin(), file.owned.end(),
@@ -313,8 +329,10 @@ MachinePrices prices_of(const RunData& run, const PriceSource& source) {
 std::string why_no_price(const Machine& machine, const PriceSource& source) {
   if (machine.instance_type.empty()) return "the run names no instance type";
   std::set<std::string> unique;
-  for (const PriceFile& file : source.files)
+  for (const PriceFile& file : source.files) {
+    if (const std::string text = Candidates(file, machine).of_another(); !text.empty()) return text;
     for (const Price& price : file.prices) unique.insert(price.instance_type);
+  }
   const std::vector<std::string> types(unique.begin(), unique.end());
   const auto near = nearest(machine.instance_type, types);
   return fmt::format("no file has a price for {}{}", in_quotes(machine.instance_type),

@@ -1,7 +1,13 @@
 #include "reports/sizing/candidates.h"
 
+#include "harness/core/text.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 namespace assay::report::sizing {
 
@@ -22,11 +28,22 @@ bool sold_as(const HardwareSheet& sheet, const std::string& accelerator) {
                      [&](const std::string& name) { return compare_names(name, accelerator) == 0; });
 }
 
-bool describes(const Ownership& owned, const HardwareSheet& sheet) {
-  return !owned.gpu.empty() && (sold_as(sheet, owned.gpu) ||
-                                std::any_of(sheet.match.begin(), sheet.match.end(), [&](const std::string& pattern) {
-                                  return matches("*" + owned.gpu + "*", pattern);
-                                }));
+// By the name that catalogues use, or by the device's own.
+bool is_sheet_of(const HardwareSheet& sheet, const std::string& gpu) {
+  return !gpu.empty() && (sold_as(sheet, gpu) ||
+                          std::any_of(sheet.match.begin(), sheet.match.end(),
+                                      [&](const std::string& pattern) { return matches("*" + gpu + "*", pattern); }));
+}
+
+// Why no sheet could take an entry; empty if one can.
+std::string why_not(const std::string& gpu, std::optional<double> gpus, std::optional<double> usd,
+                    std::span<const HardwareSheet> sheets) {
+  if (gpu.empty()) return gpus == 0.0 ? "no GPU" : "neither \"gpu\" nor an instance type of the shipped lists";
+  if (!gpus || *gpus < 1 || *gpus != std::floor(*gpus)) return "no whole number of GPUs";
+  if (!usd) return "no price on demand";
+  const bool known =
+      std::any_of(sheets.begin(), sheets.end(), [&](const HardwareSheet& sheet) { return is_sheet_of(sheet, gpu); });
+  return known ? "" : fmt::format("GPUs that no hardware sheet describes ({})", one_line(gpu, 60));
 }
 
 }  // namespace
@@ -44,7 +61,7 @@ std::optional<Offer> cheapest(std::span<const PriceFile> files, const HardwareSh
       if (!best || offer.usd_per_hour < best->usd_per_hour) best = offer;
     };
     for (const Price& price : file.prices)
-      if (sold_as(sheet, price.accelerator))
+      if (is_sheet_of(sheet, price.accelerator))
         add(price.accelerators, price.on_demand,
             {.machine = price.instance_type,
              .provider = price.provider,
@@ -52,7 +69,7 @@ std::optional<Offer> cheapest(std::span<const PriceFile> files, const HardwareSh
              .source = price.source,
              .date = price.date});
     for (const Ownership& owned : file.owned)
-      if (describes(owned, sheet))
+      if (is_sheet_of(sheet, owned.gpu))
         add(owned.gpus, usd_per_useful_hour(owned),
             {.machine = owned.name,
              .provider = {},
@@ -63,6 +80,27 @@ std::optional<Offer> cheapest(std::span<const PriceFile> files, const HardwareSh
     if (best) return best;
   }
   return std::nullopt;
+}
+
+std::vector<std::string> unused_prices(const PriceFile& file, std::span<const HardwareSheet> sheets) {
+  std::map<std::string, std::pair<int, std::string>> reasons;  // how many, and the first
+  const auto add = [&](const std::string& reason, const std::string& place, const std::string& name) {
+    auto& [count, first] = reasons[reason];
+    if (!reason.empty() && count++ == 0) first = fmt::format("{} ({})", place, one_line(name, 60));
+  };
+  for (const Price& price : file.prices)
+    add(why_not(price.accelerator, price.accelerators, price.on_demand, sheets), price.place, price.instance_type);
+  for (const Price& price : file.accelerators) add("GPUs without their host", price.place, price.accelerator);
+  for (const Ownership& owned : file.owned)
+    add(why_not(owned.gpu, owned.gpus, owned.capex, sheets), owned.place,
+        owned.name.empty() ? owned.instance_type : owned.name);
+  std::vector<std::string> texts;
+  for (const auto& [reason, seen] : reasons)
+    if (!reason.empty())
+      texts.push_back(fmt::format("{}: not used: {} with {}, the first at {}", file.name,
+                                  seen.first == 1 ? "an entry" : fmt::format("{} entries", seen.first), reason,
+                                  seen.second));
+  return texts;
 }
 
 std::optional<Range> Candidate::usd() const {

@@ -29,6 +29,10 @@ struct Offer {
 // machines work together only if each has at least 8 GPUs, and whole ones only. A larger machine may have idle GPUs.
 std::optional<Offer> cheapest(std::span<const PriceFile> files, const HardwareSheet& sheet, std::int64_t gpus);
 
+// What of a file can price no hardware, by reason: "own.json: not used: an entry with no GPU, the first at /prices/3
+// (box)". Empty if each entry can.
+std::vector<std::string> unused_prices(const PriceFile& file, std::span<const HardwareSheet> sheets);
+
 struct Candidate {
   std::string hardware;
   std::int64_t gpus = 1;

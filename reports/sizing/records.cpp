@@ -1,12 +1,16 @@
 #include "reports/sizing/records.h"
 
 #include "reports/data/figures.h"
+#include "reports/data/machine_kind.h"
 #include "reports/data/why_left_out.h"
 #include "reports/scaling/estimate.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -34,14 +38,35 @@ std::optional<Estimate> speed_of(const Record& record) {
   return speed ? std::optional(scaling::scaled(*speed, 1.0 / std::max(1, record.world_ranks))) : std::nullopt;
 }
 
+struct Group {
+  std::map<std::size_t, std::vector<Estimate>> speeds;  // by kind of machine
+  std::string place;
+};
+
+// From the slowest to the fastest kind of machine; of one kind, its pooled speed.
+Estimate range_of(const Group& group) {
+  std::optional<Estimate> range;
+  for (const auto& [kind, speeds] : group.speeds) {
+    const Estimate own = scaling::pooled(speeds);
+    if (!range) {
+      range = own;
+      continue;
+    }
+    const auto ends = [](const Estimate& one) { return one.interval.value_or(Interval{one.value, one.value}); };
+    range->interval = Interval{std::min(ends(*range).low, ends(own).low), std::max(ends(*range).high, ends(own).high)};
+    range->value = std::min(range->value, own.value);
+  }
+  return *range;
+}
+
 }  // namespace
 
 Speeds speeds_of(const RunSet& runs, const std::string& model, const std::string& precision, std::int64_t seq,
                  std::span<const HardwareSheet> sheets) {
-  struct Group {
-    std::vector<Estimate> speeds;
-    std::string place;
-  };
+  std::vector<std::size_t> kind_of(runs.runs().size());
+  const std::vector<MachineKind> kinds = machine_kinds(runs.runs());
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
+    for (const std::size_t run : kinds[kind].runs) kind_of[run] = kind;
   std::map<std::pair<std::string, int>, Group> groups;  // by sheet and ranks
   std::set<std::string> unknown;
   for (const Entry& entry : runs.entries()) {
@@ -59,15 +84,18 @@ Speeds speeds_of(const RunSet& runs, const std::string& model, const std::string
     }
     Group& group = groups[{sheet->name, record.world_ranks}];
     if (group.speeds.empty()) group.place = entry.place();
-    group.speeds.push_back(*speed);
+    group.speeds[kind_of[entry.run_index]].push_back(*speed);
   }
   Speeds found;
   for (const auto& [key, group] : groups)
     found.measured.push_back({.hardware = key.first,
-                              .items_per_gpu = scaling::pooled(group.speeds),
+                              .items_per_gpu = range_of(group),
                               .ranks = key.second,
                               .basis = Basis::records,
-                              .source = group.place});
+                              .source = group.speeds.size() == 1
+                                            ? group.place
+                                            : fmt::format("{} and others, of {} kinds of machines: slowest to fastest",
+                                                          group.place, group.speeds.size())});
   found.unknown_devices.assign(unknown.begin(), unknown.end());
   return found;
 }
