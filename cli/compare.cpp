@@ -32,7 +32,8 @@ constexpr const char* footer =
     "tolerance. With one run per side the noise between runs is unknown: give at least three runs per\n"
     "side. Exit codes: 1 something is slower by more than the tolerance, or held in base and does not\n"
     "hold in head; 3 nothing could be compared, or a case may be slower by more than the tolerance but\n"
-    "is too noisy to say; 2 usage; 0 otherwise.";
+    "is too noisy to say; 2 usage, or both sides have several kinds of machines that do not pair; 0\n"
+    "otherwise.";
 
 bool report_if_empty(const char* side, const report::RunSet& set, const std::vector<std::string>& dirs) {
   if (!set.entries().empty()) return false;
@@ -45,6 +46,8 @@ ExitCode run_compare(const CompareOptions& options) {
                                      .prices = report::load_prices(options.prices)};
   const report::Injected injected = options.injected ? report::Injected::include : report::Injected::keep;
   const report::RunSet base(read_runs(options.base), injected), head(read_runs(options.head), injected);
+  say_unused_prices("compare: base", base, asked.prices);
+  say_unused_prices("compare: head", head, asked.prices);
   const report::CompareResult result = report::compare(base, head, asked);
   if (!options.html.empty()) write_named_file("compare", options.html, report::render_html(result.document));
   if (!options.markdown.empty())

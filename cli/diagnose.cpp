@@ -31,6 +31,7 @@ ExitCode run_diagnose(const DiagnoseOptions& options) {
   if (const std::string note = injected_text(runs); !note.empty()) fmt::print(stderr, "assay: diagnose: {}\n", note);
   const std::vector<report::Diagnosis> all = report::diagnose(runs, rules);
   const report::PriceSource prices = report::load_prices(options.prices);
+  say_unused_prices("diagnose", runs, prices);
   const report::Document document = report::diagnosis_document(runs, all, prices);
   if (!options.markdown.empty()) write_named_file("diagnose", options.markdown, report::render_markdown(document));
   if (!options.json.empty())

@@ -2,6 +2,7 @@
 
 #include "harness/core/configs.h"
 #include "harness/core/error.h"
+#include "harness/core/text.h"
 #include "harness/record/files.h"
 
 #include <fmt/format.h>
@@ -79,6 +80,11 @@ void write_named_file(const char* subcommand, const std::string& path, const std
   } catch (const Error& error) {
     throw UsageError(fmt::format("{}: {}", subcommand, error.what()));
   }
+}
+
+void say_unused_prices(const char* subcommand, const report::RunSet& runs, const report::PriceSource& prices) {
+  if (const std::string text = report::unused_file(runs.runs(), prices); !text.empty())
+    fmt::print(stderr, "assay: {}: {}\n", subcommand, one_line(text, 400));
 }
 
 void print(const report::Document& document, const std::vector<std::string>& files) {

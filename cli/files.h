@@ -3,6 +3,7 @@
 
 #include "harness/record/run_dir.h"
 #include "reports/acceptance/acceptance.h"
+#include "reports/cost/match.h"
 #include "reports/render/render.h"
 
 #include <cstdint>
@@ -24,6 +25,9 @@ report::Floors read_floors(const std::string& word);
 
 // A file that the user named; "-" is stdout. Throws UsageError, which names the subcommand, if it cannot be written.
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text);
+
+// Says on stderr if the user's file of prices has none for these runs.
+void say_unused_prices(const char* subcommand, const report::RunSet& runs, const report::PriceSource& prices);
 
 // To stdout, unless one of the `files` is that. On a terminal in at most 100 columns, and in colour if NO_COLOR is not
 // set (https://no-color.org); elsewhere lines are not wrapped or cut.

@@ -140,6 +140,7 @@ ExitCode run_project(const ProjectOptions& options) {
   const std::vector<int> ranks = parse_ranks(options.ranks);
   const report::RunSet runs(read_runs(options.dirs), report::Injected::exclude);
   const report::PriceSource prices = report::load_prices(options.prices);
+  say_unused_prices("project", runs, prices);
   const report::scaling::SeriesSet found = report::scaling::find_series(runs, report::scaling::Likenesses(runs));
   std::vector<ProjectedSeries> all;
   std::size_t most = found.lone.empty() ? 0 : 1;

@@ -43,6 +43,7 @@ ExitCode run_report(const ReportOptions& options) {
                             options.injected ? report::Injected::include : report::Injected::exclude);
   if (const std::string note = injected_text(runs); !note.empty()) fmt::print(stderr, "assay: report: {}\n", note);
   for (const std::string& copy : runs.duplicates()) fmt::print(stderr, "assay: report: {}\n", copy);
+  say_unused_prices("report", runs, page.prices);
   report::Floors floors;
   std::optional<report::CheckResult> checked;
   if (!options.floors.empty()) {

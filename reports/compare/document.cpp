@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace assay::report::comparison {
@@ -49,9 +50,9 @@ Json number_or_null(const std::optional<double>& value) { return value ? Json(*v
 class Builder {
  public:
   Builder(const Comparison& comparison, const CompareOptions& options) : c_(comparison), options_(options) {
-    const Entry* last = nullptr;
+    std::set<std::pair<const Entry*, std::string>> seen;
     for (const Pair& pair : c_.pairing.pairs)
-      if (std::exchange(last, pair.base) != pair.base) ++ways_[{pair.base->record->identity(), pair.machine}];
+      if (seen.insert({pair.base, pair.machine}).second) ++ways_[{pair.base->record->identity(), pair.machine}];
   }
 
   Document build() {
@@ -136,16 +137,9 @@ class Builder {
     for (const Broken& one : c_.pairing.broken) {
       table.rows.push_back(
           {case_cell(*one.entry->record), {one.text, nullptr, Tone::bad}, {one.entry->place(), nullptr, Tone::faint}});
-      on_machine(table, one.machine);
+      name_machine(table, one.machine);
     }
     document_.sections.push_back({"broken", "Held in base, does not hold in head", {std::move(table)}});
-  }
-
-  // The machine of the last row, if the sides have several kinds.
-  static void on_machine(Table& table, const std::string& machine) {
-    if (machine.empty()) return;
-    if (table.columns.back().id != "machine") table.columns.push_back({"machine", "machine"});
-    table.rows.back().push_back({machine, nullptr});
   }
 
   // A case measured in several ways on both sides appears several times: its title names the way.
@@ -223,7 +217,7 @@ class Builder {
                             change_interval_cell(one.change, mixed),
                             {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
                             judgement_cell(one.judgement)});
-      on_machine(table, one.pair->machine);
+      name_machine(table, one.pair->machine);
     }
     if (table.rows.empty()) {
       section.blocks.push_back(Text{"No case was measured in the same way on both sides.", Tone::warn});
@@ -286,7 +280,7 @@ class Builder {
       const Record& record = *one.entry->record;
       table.rows.push_back(
           {case_cell(record), {one.side, nullptr}, figure_cell(headline_metric(record)), {one.reason, nullptr}});
-      on_machine(table, one.machine);
+      name_machine(table, one.machine);
       ++kinds[one.reason.substr(0, one.reason.find(':'))];
     }
     const bool many = table.rows.size() > max_rows;
@@ -338,7 +332,7 @@ class Builder {
       return Cell{
           value ? fmt::format(fmt::runtime(format), *value) : "–", number_or_null(value), Tone::plain, {}, value};
     };
-    const Entry* last = nullptr;
+    std::set<const Entry*> seen;
     for (const Compared& one : c_.compared) {
       const Record& record = *one.pair->base->record;
       const bool judged = one.pair->headline;
@@ -358,9 +352,8 @@ class Builder {
                             {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
                             judged ? judgement_cell(one.judgement) : no_cell(),
                             {judged ? one.judgement.reason : "not judged: another figure of this case is", nullptr}});
-      on_machine(table, one.pair->machine);
-      table.anchors.push_back(one.pair->base == last ? "" : one.pair->base->anchor());
-      last = one.pair->base;
+      name_machine(table, one.pair->machine);
+      table.anchors.push_back(seen.insert(one.pair->base).second ? one.pair->base->anchor() : "");
     }
     document_.sections.push_back({"figures", "Every figure", {std::move(table)}, false});
   }
@@ -414,7 +407,7 @@ class Builder {
     List list{
         "method",
         {"Paired by key, device, ranks, nodes and seed (and hosts, if all runs were made with --each-host; and the "
-         "kind of machine, if the sides have several); compared if protocol, implementation, instruction set, unit and "
+         "kind of machine, if a side has several); compared if protocol, implementation, instruction set, unit and "
          "direction are equal.",
          "speed: head over base, so that more than 1 is faster whichever way the metric counts; figures of several "
          "runs are geometric means.",

@@ -275,35 +275,35 @@ std::string kinds_text(const RunSet& set, const std::vector<MachineKind>& kinds)
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// By run, the index of its kind in `base`; throws if the kinds of head are not those of base, one to one.
-struct KindsOfRuns {
-  std::vector<MachineKind> kinds;
-  std::vector<std::size_t> base, head;
+// Runs of one kind of machine on each side.
+struct KindPair {
+  std::string machine;
+  std::set<std::size_t> base, head;
 };
 
-KindsOfRuns kinds_of_runs(const RunSet& base, const RunSet& head) {
-  KindsOfRuns found{machine_kinds(base.runs()), std::vector<std::size_t>(base.runs().size()),
-                    std::vector<std::size_t>(head.runs().size())};
-  const std::vector<MachineKind> others = machine_kinds(head.runs());
-  if (found.kinds.size() <= 1 && others.size() <= 1) return found;
-  std::vector<std::size_t> partners;  // in head, by kind of base
-  for (const MachineKind& kind : found.kinds) {
-    std::vector<std::size_t> same;
-    for (std::size_t i = 0; i < others.size(); ++i)
-      if (same_kind(kind, others[i])) same.push_back(i);
-    if (same.size() == 1) partners.push_back(same.front());
+// Empty if neither side has several kinds.
+std::vector<KindPair> pair_kinds(const RunSet& base, const RunSet& head) {
+  const std::vector<MachineKind> kinds = machine_kinds(base.runs()), others = machine_kinds(head.runs());
+  std::vector<KindPair> pairs;
+  if (kinds.empty() || others.empty() || kinds.size() + others.size() == 2) return pairs;
+  const auto add = [&](const MachineKind& one, const MachineKind& other, const std::string& name) {
+    pairs.push_back({name, {one.runs.begin(), one.runs.end()}, {other.runs.begin(), other.runs.end()}});
+  };
+  if (kinds.size() == 1 || others.size() == 1) {
+    for (const MachineKind& kind : kinds)
+      for (const MachineKind& other : others) add(kind, other, kinds.size() > 1 ? kind.name : other.name);
+    return pairs;
   }
-  const std::set<std::size_t> once(partners.begin(), partners.end());
-  if (once.size() != found.kinds.size() || once.size() != others.size())
+  std::set<std::size_t> partners;
+  for (const MachineKind& kind : kinds)
+    for (std::size_t i = 0; i < others.size(); ++i)
+      if (same_kind(kind, others[i])) partners.insert(i), add(kind, others[i], kind.name);
+  if (pairs.size() != kinds.size() || partners.size() != kinds.size() || partners.size() != others.size())
     throw UsageError(fmt::format(
         "compare: different kinds of machines are not samples of one side, and these do not pair: base has {}; head "
-        "has {}; compare one kind with one at a time",
-        kinds_text(base, found.kinds), kinds_text(head, others)));
-  for (std::size_t kind = 0; kind < found.kinds.size(); ++kind) {
-    for (const std::size_t run : found.kinds[kind].runs) found.base[run] = kind;
-    for (const std::size_t run : others[partners[kind]].runs) found.head[run] = kind;
-  }
-  return found;
+        "has {}; give one side a single kind",
+        kinds_text(base, kinds), kinds_text(head, others)));
+  return pairs;
 }
 
 // A test that broke as a whole, such as one that printed no row, takes the cases below its key with it.
@@ -325,19 +325,23 @@ void add_lost(const std::vector<Case>& cases, Pairing& pairing) {
 
 Pairing pair_sides(const RunSet& base, const RunSet& head) {
   const bool join_hosts = each_host(base) && each_host(head);
-  const KindsOfRuns machines = join_hosts ? KindsOfRuns{} : kinds_of_runs(base, head);
+  std::vector<KindPair> kinds;
+  if (!join_hosts) kinds = pair_kinds(base, head);
+  const bool one_kind = kinds.empty();
+  if (one_kind) kinds.emplace_back();
   std::vector<Case> cases;
   std::map<std::pair<Identity, std::size_t>, std::size_t> places;
-  const auto collect = [&](const RunSet& set, const std::vector<std::size_t>& kinds, Entries Case::*side) {
-    for (const Entry& entry : set.entries()) {
-      const std::size_t kind = join_hosts ? 0 : kinds[entry.run_index];
-      const auto [place, fresh] = places.try_emplace({paired_by(*entry.record, join_hosts), kind}, cases.size());
-      if (fresh) cases.push_back({{}, {}, machines.kinds.size() > 1 ? machines.kinds[kind].name : ""});
-      (cases[place->second].*side).push_back(&entry);
-    }
+  const auto collect = [&](const RunSet& set, std::set<std::size_t> KindPair::*runs, Entries Case::*side) {
+    for (const Entry& entry : set.entries())
+      for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+        if (!one_kind && !(kinds[kind].*runs).contains(entry.run_index)) continue;
+        const auto [place, fresh] = places.try_emplace({paired_by(*entry.record, join_hosts), kind}, cases.size());
+        if (fresh) cases.push_back({{}, {}, kinds[kind].machine});
+        (cases[place->second].*side).push_back(&entry);
+      }
   };
-  collect(base, machines.base, &Case::base);
-  collect(head, machines.head, &Case::head);
+  collect(base, &KindPair::base, &Case::base);
+  collect(head, &KindPair::head, &Case::head);
   Pairing pairing;
   Pairer pairer(pairing);
   for (const Case& one : cases) pairer.add(one);

@@ -16,7 +16,7 @@ struct Pair {
   const Entry* head = nullptr;
   const Metric* metric = nullptr;  // of `base`
   bool headline = true;            // else it is only in the table of every figure
-  std::string machine;             // its kind, if the sides have several
+  std::string machine;             // the kind that this pair is of, if a side has several
   std::vector<Observation> base_runs;
   std::vector<Observation> head_runs;
   std::vector<const Entry*> base_entries;
@@ -46,7 +46,8 @@ struct Pairing {
 
 // Points into both sets, which must outlive it. Hosts join the identity only where every run of both sides ran with
 // --each-host; else several hosts of one run are averaged, and different kinds of machines are never samples of one
-// side: each kind of base pairs with its own in head. Throws UsageError if they do not pair.
+// side: a single kind is compared with each of the other side, several with their own. Throws UsageError if several do
+// not pair.
 Pairing pair_sides(const RunSet& base, const RunSet& head);
 
 }  // namespace assay::report::comparison

@@ -139,6 +139,12 @@ Section front_section(const std::vector<Front>& found) {
 
 }  // namespace
 
+void name_machine(Table& table, const std::string& machine) {
+  if (machine.empty()) return;
+  if (table.columns.back().id != "machine") table.columns.push_back({"machine", "machine"});
+  table.rows.back().push_back({machine, nullptr});
+}
+
 Costs::Costs(const RunSet& set, const PriceSource& prices) {
   for (const RunData& run : set.runs()) prices_.push_back(prices_of(run, prices));
 }
@@ -231,10 +237,11 @@ std::vector<Section> cost_comparison(const Comparison& comparison, const PriceSo
                {"ratio", "cost", Align::right},
                {"speed", "speed", Align::right}},
               {}};
-  const Entry* last = nullptr;
+  const Pair* last = nullptr;
   for (const Compared& one : comparison.compared) {
-    if (!one.pair->headline || one.pair->base == last) continue;
-    last = one.pair->base;
+    if (!one.pair->headline) continue;
+    if (last && last->base == one.pair->base && last->machine == one.pair->machine) continue;
+    last = one.pair;
     const auto base = base_costs.of(one.pair->base_entries), head = head_costs.of(one.pair->head_entries);
     if (!base || !head || base->per != head->per || base->basis != head->basis) continue;
     const Estimate ratio = scaling::ratio(head->usd, base->usd);
@@ -245,6 +252,7 @@ std::vector<Section> cost_comparison(const Comparison& comparison, const PriceSo
          quantity_cell({head->usd.value}, "USD"),
          {change_text(ratio.value, ratio.interval), ratio.value, Tone::plain, {}, ratio.value},
          {change_text(one.change.ratio, one.change.ci95), one.change.ratio, Tone::plain, {}, one.change.ratio}});
+    name_machine(table, one.pair->machine);
   }
   std::vector<Section> sections;
   if (!table.rows.empty()) {

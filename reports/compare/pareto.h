@@ -52,6 +52,9 @@ void find_front(std::vector<Offer>& offers);
 std::vector<Front> fronts(const RunSet& base, const RunSet& head, const Costs& base_costs, const Costs& head_costs);
 
 // "Cost and speed" and "Cost against throughput"; empty if nothing has a price.
+// Adds the machine of the table's last row, as of Pair::machine; without one it adds nothing.
+void name_machine(Table& table, const std::string& machine);
+
 std::vector<Section> cost_comparison(const Comparison& comparison, const PriceSource& prices);
 
 }  // namespace assay::report::comparison

@@ -339,4 +339,22 @@ std::string why_no_price(const Machine& machine, const PriceSource& source) {
                      near ? "; the nearest name is " + in_quotes(*near) : "");
 }
 
+std::string unused_file(std::span<const RunData> runs, const PriceSource& source) {
+  if (!source.asked || source.given || source.files.empty() || runs.empty()) return {};
+  const PriceFile& own = source.files.front();
+  std::set<std::string> machines;
+  for (const RunData& run : runs) {
+    const Machine machine = machine_of(run);
+    if (!Candidates(own, machine).empty() ||
+        std::any_of(own.owned.begin(), own.owned.end(), [&](const Ownership& one) { return stands_for(one, machine); }))
+      return {};
+    const std::string name = machine.instance_type.empty() ? machine.name : machine.instance_type;
+    machines.insert(name.empty() ? "an unknown machine" : name);
+  }
+  const bool types =
+      std::any_of(runs.begin(), runs.end(), [](const RunData& run) { return !machine_of(run).instance_type.empty(); });
+  return fmt::format("{} has no price for {}{}", own.name, fmt::join(machines, ", nor for "),
+                     types ? "" : ": the runs name no instance type (assay run --label instance_type=NAME)");
+}
+
 }  // namespace assay::report

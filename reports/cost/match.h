@@ -5,6 +5,7 @@
 #include "reports/data/machine.h"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,7 @@ struct PriceSource {
   std::optional<double> given;       // USD per hour for each whole machine; files are then ignored
   std::string given_by = "--price";  // or the variable that gave it
   std::vector<PriceFile> files;
-  bool asked = false;  // a flag was given
+  bool asked = false;  // a flag was given; without `given` the first file is the user's
 };
 
 enum class Basis { given, on_demand, spot, owned };
@@ -49,6 +50,10 @@ MachinePrices prices_of(const RunData& run, const PriceSource& source);
 
 // Why a machine has no price, with the nearest instance type: 'no file has a price for "p5.4xlarge"; ...'.
 std::string why_no_price(const Machine& machine, const PriceSource& source);
+
+// What to tell a user whose own file has no price for any of these runs' machines: "own.json has no price for ...";
+// empty if it has one, or there is no such file or run.
+std::string unused_file(std::span<const RunData> runs, const PriceSource& source);
 
 inline constexpr long days_until_old = 90;
 

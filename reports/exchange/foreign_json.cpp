@@ -141,6 +141,10 @@ ForeignFile read_superbench(const std::string& text, const std::string& file) {
       throw UsageError(fmt::format("{}: {}: not a machine of SuperBench: it has no member \"node\"", file, place));
     for (const auto& [name, value] : json.items()) {
       if (name == "node") continue;
+      if (name.empty()) {
+        figures.not_read(place, "a member has no name");
+        continue;
+      }
       ForeignFigure figure;
       figure.machine = text_member(json, "/node");
       figure.name = name;

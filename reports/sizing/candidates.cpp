@@ -30,19 +30,26 @@ bool sold_as(const HardwareSheet& sheet, const std::string& accelerator) {
 
 // By the name that catalogues use, or by the device's own.
 bool is_sheet_of(const HardwareSheet& sheet, const std::string& gpu) {
-  return !gpu.empty() && (sold_as(sheet, gpu) ||
+  return sold_as(sheet, gpu) || std::any_of(sheet.match.begin(), sheet.match.end(),
+                                            [&](const std::string& pattern) { return matches(pattern, gpu); });
+}
+
+// Owners may also give a part of the device's name.
+bool describes(const std::string& gpu, const HardwareSheet& sheet) {
+  return !gpu.empty() && (is_sheet_of(sheet, gpu) ||
                           std::any_of(sheet.match.begin(), sheet.match.end(),
                                       [&](const std::string& pattern) { return matches("*" + gpu + "*", pattern); }));
 }
 
 // Why no sheet could take an entry; empty if one can.
 std::string why_not(const std::string& gpu, std::optional<double> gpus, std::optional<double> usd,
-                    std::span<const HardwareSheet> sheets) {
+                    std::span<const HardwareSheet> sheets, bool owned) {
   if (gpu.empty()) return gpus == 0.0 ? "no GPU" : "neither \"gpu\" nor an instance type of the shipped lists";
   if (!gpus || *gpus < 1 || *gpus != std::floor(*gpus)) return "no whole number of GPUs";
   if (!usd) return "no price on demand";
-  const bool known =
-      std::any_of(sheets.begin(), sheets.end(), [&](const HardwareSheet& sheet) { return is_sheet_of(sheet, gpu); });
+  const bool known = std::any_of(sheets.begin(), sheets.end(), [&](const HardwareSheet& sheet) {
+    return owned ? describes(gpu, sheet) : is_sheet_of(sheet, gpu);
+  });
   return known ? "" : fmt::format("GPUs that no hardware sheet describes ({})", one_line(gpu, 60));
 }
 
@@ -69,7 +76,7 @@ std::optional<Offer> cheapest(std::span<const PriceFile> files, const HardwareSh
              .source = price.source,
              .date = price.date});
     for (const Ownership& owned : file.owned)
-      if (is_sheet_of(sheet, owned.gpu))
+      if (describes(owned.gpu, sheet))
         add(owned.gpus, usd_per_useful_hour(owned),
             {.machine = owned.name,
              .provider = {},
@@ -89,10 +96,11 @@ std::vector<std::string> unused_prices(const PriceFile& file, std::span<const Ha
     if (!reason.empty() && count++ == 0) first = fmt::format("{} ({})", place, one_line(name, 60));
   };
   for (const Price& price : file.prices)
-    add(why_not(price.accelerator, price.accelerators, price.on_demand, sheets), price.place, price.instance_type);
+    add(why_not(price.accelerator, price.accelerators, price.on_demand, sheets, false), price.place,
+        price.instance_type);
   for (const Price& price : file.accelerators) add("GPUs without their host", price.place, price.accelerator);
   for (const Ownership& owned : file.owned)
-    add(why_not(owned.gpu, owned.gpus, owned.capex, sheets), owned.place,
+    add(why_not(owned.gpu, owned.gpus, owned.capex, sheets, true), owned.place,
         owned.name.empty() ? owned.instance_type : owned.name);
   std::vector<std::string> texts;
   for (const auto& [reason, seen] : reasons)

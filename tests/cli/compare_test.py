@@ -1,5 +1,6 @@
 """assay compare on run directories made by hand: what it prints and writes, and its exit codes."""
 
+import re
 import unittest
 
 from assay_case import AssayCase
@@ -108,6 +109,37 @@ class Compare(AssayCase):
             "d": "not comparable in head: oversubscribed", "e": "a fault was injected in head",
             "f": "different implementation: not recorded / amx", "g": "bandwidth absent in head", "h": "only in base",
             "new": "only in head"})
+
+    def test_different_machines_are_never_samples_of_one_side(self):
+        def on(name, kind, *values):
+            return self.side(name, *([self.record(value)] for value in values), labels={"instance_type": kind})
+        a, b, c = on("a", "p5.48xlarge", 100, 101, 99), on("b", "p5.48xlarge", 100.1, 101.1, 99.1), on("c", "p4d.24xlarge", 50, 51, 49)
+        done, tables = self.document(a, b + c, "--html", "out.html")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertEqual({row["machine"]: (row["head"]["runs"], row["verdict"]["verdict"]) for row in tables["cases"]},
+                         {"p5.48xlarge": (3, "same"), "p4d.24xlarge": (3, "slower")})
+        ids = re.findall(' id="([^"]*)"', (self.dir / "out.html").read_text())
+        self.assertEqual(len(ids), len(set(ids)))
+        done = self.compare(a + c, b + on("e", "g6e.xlarge", 5, 6, 7))
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr.count("\n"), 1)
+        for part in ("p4d.24xlarge (c0 c1 c2)", "g6e.xlarge (e0 e1 e2)", "give one side a single kind"):
+            self.assertIn(part, done.stderr)
+        self.assertEqual(self.compare(a, c).returncode, 1, "another machine on the other side is what compare is for")
+        done, tables = self.document(a + c, b + on("d", "p4d.24xlarge", 40, 41, 39))
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertEqual({row["machine"]: row["verdict"]["verdict"] for row in tables["cases"]},
+                         {"p5.48xlarge": "same", "p4d.24xlarge": "slower"})
+        self.assertEqual({row["machine"] for row in tables["figures"]}, {"p5.48xlarge", "p4d.24xlarge"})
+
+    def test_a_file_of_prices_that_prices_none_of_the_runs_is_named(self):
+        prices = self.write("own.json", {"schema": 1, "source": "me", "date": "2026-01-01",
+                                         "prices": [{"instance_type": "p5.48xlarge", "price": 40}]})
+        base, head = self.values("b", 100, 101, 99), self.values("h", 100.1, 101.1, 99.1)
+        done = self.compare(base, head, "--prices", prices)
+        self.assertIn("compare: base: own.json has no price for", done.stderr)
+        self.assertIn("the runs name no instance type", done.stderr)
+        self.assertIn("report: own.json has no price for", self.assay("report", *base, "--prices", prices).stderr)
 
     def test_no_comparable_case_is_not_enough_data(self):
         base = self.values("b", 100)

@@ -101,6 +101,17 @@ class Size(AssayCase):
         self.contains(other["items_per_gpu_second"], 9600)
         self.assertLess(other["items_per_gpu_second"]["high"], 3760 * 3.18)
 
+    def test_a_price_of_ones_own_is_never_lost(self):
+        own = {**PRICES, "prices": [{"instance_type": "p5.48xlarge", "price": 40.00}, {"instance_type": "box", "price": 1},
+                                    {"instance_type": "p4de.24xlarge", "gpus": 8, "price": 20}]}
+        words = ["--set", "seq=4096", "--hardware", "h100-sxm,a100-sxm-80gb", "--gpus", "8", "--prices", self.write("own.json", own)]
+        read = self.size(*words)
+        self.assertEqual({each["hardware"]: each["price"]["usd_per_hour"] for each in read["ranked"]},
+                         {"h100-sxm": 40, "a100-sxm-80gb": 20})
+        self.assertEqual(len(read["remarks"]), 1, read["remarks"])
+        self.assertIn("/prices/1 (box)", read["remarks"][0])
+        self.assertIn("/prices/1 (box)", self.assay("size", LLAMA_7B, "--tokens", "1e11", *words).stdout)
+
     def test_only_ranges_that_do_not_overlap_are_ordered(self):
         anchors = ["--anchor", "a100-sxm-80gb=3760", "--anchor", "h100-sxm=9600"]
         prices = self.write("own.json", PRICES)

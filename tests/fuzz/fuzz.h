@@ -17,6 +17,7 @@ void audits(std::string_view input);
 void channel(std::string_view input);
 void checkpoint(std::string_view input);
 void floors(std::string_view input);
+void foreign(std::string_view input);
 void history(std::string_view input);
 void hosts(std::string_view input);
 void jpeg(std::string_view input);

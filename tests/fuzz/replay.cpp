@@ -13,15 +13,13 @@ int main(int argc, char** argv) {
   using namespace assay;
   namespace fs = std::filesystem;
   const std::map<std::string, fuzz::Target> targets = {
-      {"analysis", fuzz::analysis}, {"audits", fuzz::audits},
-      {"channel", fuzz::channel},   {"checkpoint", fuzz::checkpoint},
-      {"floors", fuzz::floors},     {"history", fuzz::history},
-      {"hosts", fuzz::hosts},       {"jpeg", fuzz::jpeg},
-      {"message", fuzz::message},   {"model", fuzz::model},
-      {"pack", fuzz::pack},         {"peer_tools", fuzz::peer_tools},
-      {"plan", fuzz::plan},         {"prices", fuzz::prices},
-      {"record", fuzz::record},     {"run", fuzz::run},
-      {"tar", fuzz::tar},           {"tokens", fuzz::tokens},
+      {"analysis", fuzz::analysis},     {"audits", fuzz::audits}, {"channel", fuzz::channel},
+      {"checkpoint", fuzz::checkpoint}, {"floors", fuzz::floors}, {"foreign", fuzz::foreign},
+      {"history", fuzz::history},       {"hosts", fuzz::hosts},   {"jpeg", fuzz::jpeg},
+      {"message", fuzz::message},       {"model", fuzz::model},   {"pack", fuzz::pack},
+      {"peer_tools", fuzz::peer_tools}, {"plan", fuzz::plan},     {"prices", fuzz::prices},
+      {"record", fuzz::record},         {"run", fuzz::run},       {"tar", fuzz::tar},
+      {"tokens", fuzz::tokens},
   };
   const auto target = targets.find(argc > 1 ? argv[1] : "");
   if (target == targets.end() || argc < 3) {

@@ -214,6 +214,43 @@ TEST_F(Catalogue, WithoutADateTheAgeIsUnknown) {
               ElementsAre("the price has no date: its age is unknown"));
 }
 
+TEST_F(Catalogue, APriceOfAnotherProviderIsNotLostSilently) {
+  PriceSource source;
+  source.asked = true;
+  source.files = {folder_.read("own.csv", "InstanceType,Price,Source,Date,Provider\nbox,40,me,2026-01-01,Amazon\n"),
+                  folder_.read("list.csv", "InstanceType,Price,Source,Date,Provider\nbox,55,list,2026-01-01,aws\n")};
+  RunData run = run_on("box", {});
+  run.run["labels"]["provider"] = "aws";
+  const MachinePrices found = prices_of(run, source);
+  EXPECT_DOUBLE_EQ(*offer(found, Basis::on_demand).usd, 55);
+  EXPECT_THAT(offer(found, Basis::on_demand).warnings,
+              Contains("own.csv has a price for box of provider \"Amazon\", not of \"aws\": not used"));
+  source.files.pop_back();
+  EXPECT_THAT(why_no_price(prices_of(run, source).machine, source), HasSubstr("of provider \"Amazon\""));
+  EXPECT_EQ(unused_file(std::span(&run, 1), source), "own.csv has no price for box");
+  run.run["labels"]["provider"] = "";
+  EXPECT_EQ(unused_file(std::span(&run, 1), source), "");
+}
+
+TEST(Prices, GpusOfAKnownInstanceTypeComeFromTheShippedLists) {
+  const auto price = [](const std::string& type, const std::string& gpu, std::optional<double> gpus) {
+    Price made;
+    made.instance_type = type;
+    made.accelerator = gpu;
+    made.accelerators = gpus;
+    return made;
+  };
+  PriceFile own, list;
+  own.prices = {price("P5", "", std::nullopt), price("p5", "H200", 4), price("box", "", std::nullopt)};
+  list.prices = {price("p5", "H100", 8)};
+  complete_gpus(own, std::vector{list});
+  EXPECT_EQ(own.prices[0].accelerator, "H100");
+  EXPECT_EQ(own.prices[0].accelerators, 8);
+  EXPECT_EQ(own.prices[1].accelerator, "H200");  // the user knows better
+  EXPECT_EQ(own.prices[1].accelerators, 4);
+  EXPECT_FALSE(own.prices[2].accelerators);
+}
+
 TEST_F(Catalogue, HostileStringsArePlainText) {
   const std::string markup = "\x1b[2J<script>alert(1)</script>";
   const std::string text = "InstanceType,AcceleratorName,AcceleratorCount,Price,SpotPrice,Region\n\"" + markup +

@@ -211,6 +211,26 @@ TEST(Sizing, TheCheapestOffer) {
   EXPECT_DOUBLE_EQ(owned->usd_per_hour, 1);
 }
 
+TEST(Sizing, PricesThatNoHardwareCanUseAreNamed) {
+  PriceFile own;
+  own.name = "own.json";
+  own.prices = {price_of("box", "", 8, 1), price_of("half", "small", 0.5, 1), price_of("new", "X900", 8, 1),
+                price_of("newer", "X900", 4, 1), price_of("good", "small", 8, 1)};
+  for (std::size_t i = 0; i < own.prices.size(); ++i) own.prices[i].place = "/prices/" + std::to_string(i);
+  const std::vector<HardwareSheet> sheets = {small, large};
+  EXPECT_THAT(unused_prices(own, sheets),
+              testing::UnorderedElementsAre(
+                  "own.json: not used: an entry with neither \"gpu\" nor an instance type of the shipped lists, the "
+                  "first at /prices/0 (box)",
+                  "own.json: not used: an entry with no whole number of GPUs, the first at /prices/1 (half)",
+                  "own.json: not used: 2 entries with GPUs that no hardware sheet describes (X900), the first at "
+                  "/prices/2 (new)"));
+  // The device's own name is as good as a catalogue's.
+  own.prices = {price_of("good", "NVIDIA small", 8, 1)};
+  EXPECT_TRUE(unused_prices(own, sheets).empty());
+  EXPECT_TRUE(cheapest(std::vector{own}, small, 8));
+}
+
 Record record_of(const std::string& key, double speed, int ranks, const std::string& device = "NVIDIA small") {
   Record record = test::record_of(key, {test::metric("throughput", speed, "tokens/s")});
   record.params = {{"model", "m"}, {"precision", "bf16"}, {"seq", 100}};
@@ -243,6 +263,16 @@ TEST(Sizing, SpeedsAreReadPerRank) {
   EXPECT_DOUBLE_EQ(speeds.measured[2].items_per_gpu.value, 500);
   EXPECT_EQ(speeds.measured[2].ranks, 8);
   EXPECT_EQ(speeds.unknown_devices, std::vector<std::string>{"unknown"});
+}
+
+TEST(Sizing, KindsOfMachinesAreARangeNotAMean) {
+  std::vector<RunData> runs;
+  for (const auto& [type, speed] : {std::pair("p5", 8000.0), {"a3", 4000.0}})
+    runs.push_back(test::run_of({record_of("llama/d", speed, 8)}, type, {{"labels", {{"instance_type", type}}}}));
+  const Speeds speeds = speeds_of(RunSet(std::move(runs)), "m", "bf16", 100, std::vector{small, large});
+  ASSERT_EQ(speeds.measured.size(), 1u);
+  EXPECT_DOUBLE_EQ(speeds.measured[0].items_per_gpu.interval->low, 500);
+  EXPECT_DOUBLE_EQ(speeds.measured[0].items_per_gpu.interval->high, 1000);
 }
 
 class ShippedSizing : public testing::Test {

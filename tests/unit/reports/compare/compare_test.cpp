@@ -3,8 +3,10 @@
 
 #include "reports/compare/difference.h"
 #include "reports/compare/pairing.h"
+#include "reports/data/machine_kind.h"
 #include "reports/render/render.h"
 #include "tests/support/blocks.h"
+#include "tests/support/refusal.h"
 #include "tests/support/runs.h"
 #include "tests/unit/reports/cost_fixtures.h"
 
@@ -50,6 +52,97 @@ std::string reason_of(const std::function<void(Record&)>& change) {
   std::string text;
   for (const LeftOut& one : pairing.left_out) text += (text.empty() ? "" : " | ") + one.reason;
   return text;
+}
+
+RunData on_machine(double value, const std::string& name, const Json& environment, const std::string& type = "") {
+  return run_of({record_of(value)}, {{"environment", environment}, {"labels", {{"instance_type", type}}}}, name);
+}
+
+Json hardware(const std::string& cpu, int cores, double gib, int gpus) {
+  Json list = Json::array();
+  for (int i = 0; i < gpus; ++i) list.push_back({{"name", "NVIDIA H100"}});
+  return {{"cpu", {{"name", cpu}, {"cores", cores}}}, {"memory", {{"total_bytes", gib * 0x1p30}}}, {"gpus", list}};
+}
+
+RunSet runs_on(const std::vector<std::pair<double, Json>>& all, const std::string& side) {
+  std::vector<RunData> runs;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    runs.push_back(on_machine(all[i].first, side + std::to_string(i), all[i].second));
+  return RunSet(std::move(runs));
+}
+
+TEST(MachineKinds, DifferInWhatBothName) {
+  const Json zen = hardware("Zen 4", 8, 64, 0);
+  const std::vector<std::pair<Json, std::size_t>> cases = {
+      {zen, 1},
+      {hardware("Zen 4", 8, 62, 0), 1},  // counted by the kernel instead of the firmware
+      {Json::object(), 1},               // it says nothing
+      {hardware("Zen 5", 8, 64, 0), 2},
+      {hardware("Zen 4", 16, 64, 0), 2},
+      {hardware("Zen 4", 8, 128, 0), 2},
+      {hardware("Zen 4", 8, 64, 8), 2},
+  };
+  for (const auto& [other, kinds] : cases)
+    EXPECT_EQ(machine_kinds({on_machine(1, "a", zen), on_machine(1, "b", other)}).size(), kinds) << other;
+  EXPECT_EQ(machine_kinds({on_machine(1, "a", zen, "p5"), on_machine(1, "b", zen, "p4")}).size(), 2u);
+  // A run that says nothing joins one kind, and does not join the others to it.
+  const auto kinds = machine_kinds(
+      {on_machine(1, "a", Json::object()), on_machine(1, "b", zen), on_machine(1, "c", hardware("Zen 5", 8, 64, 0))});
+  ASSERT_EQ(kinds.size(), 2u);
+  EXPECT_EQ(kinds[0].runs, (std::vector<std::size_t>{0, 1}));
+}
+
+TEST(ComparePairing, DifferentMachinesAreNeverSamplesOfOneSide) {
+  const Json small = hardware("Zen 4", 8, 64, 0), large = hardware("Zen 4", 96, 768, 8);
+  const RunSet one = runs_on({{100, small}}, "a"), both = runs_on({{101, small}, {900, large}}, "b"),
+               later = runs_on({{910, large}, {102, small}, {99, small}}, "c"),
+               two = runs_on({{1, small}, {2, small}}, "d");
+  const RunSet strange = runs_on({{5, hardware("Zen 5", 8, 64, 0)}, {6, large}}, "f");
+  const std::string refused = test::refusal<UsageError>([&] { pair_sides(both, strange); });
+  for (const char* part : {"base has Zen 4", "(runs/b0)", "8 x NVIDIA H100 (runs/f1)", "give one side a single kind"})
+    EXPECT_NE(refused.find(part), std::string::npos) << refused;
+  EXPECT_EQ(refused.find('\n'), std::string::npos);
+  // Kinds that pair are compared one by one.
+  const Pairing pairing = pair_sides(both, later);
+  ASSERT_EQ(pairing.pairs.size(), 2u);
+  EXPECT_NEAR(std::exp(pairing.pairs[0].head_runs.at(0).log), 102, 1e-9);
+  EXPECT_EQ(pairing.pairs[0].head_runs.size(), 2u);
+  EXPECT_NEAR(std::exp(pairing.pairs[1].head_runs.at(0).log), 910, 1e-9);
+  EXPECT_NE(pairing.pairs[0].machine, pairing.pairs[1].machine);
+  // A single kind is compared with each of the other side.
+  const Pairing each = pair_sides(one, both);
+  ASSERT_EQ(each.pairs.size(), 2u);
+  EXPECT_NEAR(std::exp(each.pairs[0].head_runs.at(0).log), 101, 1e-9);
+  EXPECT_NEAR(std::exp(each.pairs[1].head_runs.at(0).log), 900, 1e-9);
+  EXPECT_EQ(each.pairs[0].base, each.pairs[1].base);
+  // Hosts of one kind are samples as before, and two kinds are what a comparison of base and head is for.
+  EXPECT_EQ(pair_sides(one, two).pairs.at(0).head_runs.size(), 2u);
+  EXPECT_EQ(pair_sides(one, runs_on({{9, large}}, "e")).pairs.at(0).machine, "");
+}
+
+TEST(ComparePairing, ACheckWithoutFigureHoldsOrNot) {
+  Record code = record_of(1);
+  code.metrics.clear();
+  code.checks = {{.name = "return_code", .passed = true, .value = 0, .limit = 0, .detail = {}}};
+  Record broken = code;
+  broken.status = Status::error;
+  broken.reason = "return code 3";
+  const RunSet base = set_of(code), same = RunSet({run_of({code}, Json::object(), "s")}), head = set_of(broken);
+  EXPECT_TRUE(pair_sides(base, same).left_out.empty());
+  const Pairing pairing = pair_sides(base, head);
+  ASSERT_EQ(pairing.broken.size(), 1u);
+  EXPECT_TRUE(pairing.left_out.empty());
+}
+
+TEST(ComparePairing, ABrokenTestTakesTheCasesBelowItsKeyWithIt) {
+  Record broken = record_of(1, 0.5, "imported/ar");
+  broken.status = Status::error;
+  broken.metrics.clear();
+  const RunSet base({run_of({record_of(1, 0.5, "imported/ar/8"), record_of(1, 0.5, "imported/arx")})});
+  const RunSet head = set_of(broken);
+  const Pairing pairing = pair_sides(base, head);
+  ASSERT_EQ(pairing.broken.size(), 1u);
+  EXPECT_EQ(pairing.broken[0].entry->record->key, "imported/ar/8");
 }
 
 TEST(ComparePairing, OnlyComparableMeasurementsArePaired) {
