@@ -152,10 +152,12 @@ bool read_row(const std::string& line, NcclReader& reader) {
   }
   for (std::size_t i = 0; i < places.size(); ++i) {
     const std::size_t half = 5 + 4 * i;
-    // Before 2.13 the last column is the largest error, such as 2e-07: rounding, not a count.
-    const auto wrong = number<std::int64_t>(words[half + 3]);
+    // Before 2.13 the last column is the largest error: one such as 0e+00 or 2e-07 is rounding, and counts nothing.
+    const std::string& last = words[half + 3];
+    const auto wrong = number<double>(last);
+    const bool rounding = wrong && *wrong < 1 && last != "0";
     reader.add(row, places[i], number<double>(words[half + 1]), number<double>(words[half + 2]),
-               wrong ? std::optional(static_cast<double>(*wrong)) : std::nullopt);
+               rounding ? std::nullopt : wrong);
   }
   return true;
 }

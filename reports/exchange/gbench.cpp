@@ -1,5 +1,6 @@
 // The JSON of Google Benchmark (its docs/tools.md), which compare.py, github-action-benchmark and Bencher read.
 #include "harness/json/json.h"
+#include "harness/record/failure.h"
 #include "harness/statistics/mean.h"
 #include "harness/statistics/statistics.h"
 #include "reports/data/machine.h"
@@ -47,9 +48,20 @@ std::vector<double> some_of(const std::vector<double>& values) {
   return some;
 }
 
+// As Google Benchmark writes what SkipWithError() and SkipWithMessage() ended.
+void add_not_ok(Json& all, const Record& record) {
+  Json json = entry_json(record, 0, {{"run_type", "iteration"}, {"repetitions", 1}, {"repetition_index", 0}});
+  json["iterations"] = 0;
+  const bool skipped = record.status == Status::skipped;
+  json[skipped ? "skipped" : "error_occurred"] = true;
+  json[skipped ? "skip_message" : "error_message"] = printable(failure_of(record));
+  all.push_back(std::move(json));
+}
+
 void add_case(Json& all, const Entry& entry) {
   const Record& record = *entry.record;
-  if (record.status != Status::ok || record.samples.unit != "s") return;
+  if (record.status != Status::ok) return add_not_ok(all, record);
+  if (record.samples.unit != "s") return;
   const std::vector<double> every = samples_of(entry).values;
   if (every.empty()) return;
   const std::vector<double> values = some_of(every);

@@ -130,6 +130,12 @@ class Export(AssayCase):
         self.assertEqual({one["time_unit"] for one in mine}, {"ns"})
         self.assertEqual({one["iterations"] for one in mine}, {5})
 
+    def test_gbench_has_what_failed_and_what_was_skipped(self):
+        document = json.loads(self.export("gbench", self.record(status="error", reason="killed"),
+                                          self.record("memory/op=none", status="skipped", reason="no AMX")))
+        self.assertEqual([(one.get("error_message"), one.get("skip_message"), one["iterations"]) for one in document["benchmarks"]],
+                         [("killed", None, 0), (None, "no AMX", 0)])
+
     def test_bmf(self):
         document = json.loads(self.export("bmf", self.record(), self.record(HOSTILE)))
         self.assertEqual(document["memory/op=copy"],

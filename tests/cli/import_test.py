@@ -166,7 +166,8 @@ class Import(AssayCase):
                 (row.format(0, 0) + "n1: Test NCCL failure common.cu:961 'unhandled cuda error'\n", "error", "unhandled cuda error"),
                 (row.format(0, 0) + "# Avg bus bandwidth    : 1.2 FAILED\n", "failed", "Avg bus bandwidth"),
                 ("n1: Test CUDA failure common.cu:1 'out of memory'\n", "error", "out of memory"),
-                (row.format(7, 7), "failed", "7 wrong elements")):  # every row is wrong
+                (row.format(7, 7), "failed", "7 wrong elements"),  # every row is wrong
+                (row.format("4.1943e+06", "nan"), "failed", "wrong elements")):
             with self.subTest(log):
                 self.write("ar.log", log)
                 self.assertEqual(self.assay("import", "nccl-tests", "ar.log", "--out", "x").returncode, 0)
@@ -178,6 +179,9 @@ class Import(AssayCase):
         done = self.imported("nccl-tests", "ar.log")
         self.assertIn("not read: 1 of its parts, the first line 2: 16", done.stderr)
         self.assertEqual(self.not_ok(), 0)
+        self.write("old.log", row.format("2e-07", "0e+00"))  # the largest error of versions before 2.13
+        self.assay("import", "nccl-tests", "old.log", "--out", "old")
+        self.assertEqual([(record["status"], record["checks"]) for record in self.records("old")], [("ok", [])] * 2)
         results = {"results": [{"size": 8, "type": "float", "redop": "sum", "out_of_place": {"alg_bw": 1, "bus_bw": 1}}, {}],
                    "out_of_bounds": {"count": 2, "okay": False}}
         self.write("j.json", results)
