@@ -306,14 +306,19 @@ std::vector<KindPair> pair_kinds(const RunSet& base, const RunSet& head) {
   return pairs;
 }
 
-// A test that broke as a whole, such as one that printed no row, takes the cases below its key with it.
+// A test of another tool that broke as a whole takes the cases with it that head lacks: those below its key, or beside
+// its return code.
 void add_lost(const std::vector<Case>& cases, Pairing& pairing) {
   for (const Case& whole : cases) {
-    if (!whole.base.empty() || std::none_of(whole.head.begin(), whole.head.end(), broke)) continue;
-    const Record& record = *(*std::find_if(whole.head.begin(), whole.head.end(), broke))->record;
+    const auto found = std::find_if(whole.head.begin(), whole.head.end(), broke);
+    if (found == whole.head.end() || (*found)->record->family != "imported") continue;
+    const Record& record = *(*found)->record;
+    const std::size_t last = record.key.rfind('/') + 1;
+    const bool code = record.key.substr(last).starts_with("return_code");
+    const std::string below = code ? record.key.substr(0, last) : record.key + "/";
     for (const Case& one : cases)
       if (one.head.empty() && one.machine == whole.machine && std::any_of(one.base.begin(), one.base.end(), held) &&
-          one.base.front()->record->key.starts_with(record.key + "/"))
+          one.base.front()->record->key.starts_with(below))
         pairing.broken.push_back(
             {one.base.front(),
              fmt::format("absent in head, where {} broke: {}", one_line(record.key), why_left_out(record)->text()),

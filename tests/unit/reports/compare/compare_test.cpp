@@ -143,6 +143,9 @@ TEST(ComparePairing, ABrokenTestTakesTheCasesBelowItsKeyWithIt) {
   const Pairing pairing = pair_sides(base, head);
   ASSERT_EQ(pairing.broken.size(), 1u);
   EXPECT_EQ(pairing.broken[0].entry->record->key, "imported/ar/8");
+  broken.key = "imported/ar/return_code:0";
+  const RunSet code = set_of(broken);
+  EXPECT_EQ(pair_sides(base, code).broken.size(), 1u);
 }
 
 TEST(ComparePairing, OnlyComparableMeasurementsArePaired) {
