@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/command_sides.h"
 #include "cli/files.h"
+#include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
@@ -144,11 +145,11 @@ report::Document document_of(const ab::Result& result, const ab::Options& option
 void explain(const ab::Result& result, const ab::Options& options) {
   const std::string budget = format_seconds(options.budget);
   if (result.ended == ab::Ended::interrupted)
-    fmt::print(stderr, "assay: ab: interrupted after {}\n", pairs_of(result));
+    say("assay: ab: interrupted after {}\n", pairs_of(result));
   else if (result.all.pairs == 0)
-    fmt::print(stderr, "assay: ab: one pair takes longer than the budget of {} leaves after the warm-up\n", budget);
+    say("assay: ab: one pair takes longer than the budget of {} leaves after the warm-up\n", budget);
   else
-    fmt::print(stderr, "assay: ab: undecided: the budget of {} was enough for {}\n", budget, pairs_of(result));
+    say("assay: ab: undecided: the budget of {} was enough for {}\n", budget, pairs_of(result));
 }
 
 ExitCode ab(const AbOptions& asked) {

@@ -5,11 +5,12 @@
 #include "cli/files.h"
 #include "harness/archive/tar.h"
 #include "harness/core/build_id.h"
+#include "harness/core/files.h"
 #include "harness/core/program.h"
 #include "harness/core/sha256.h"
+#include "harness/core/streams.h"
 #include "harness/core/version.h"
 #include "harness/json/json.h"
-#include "harness/record/files.h"
 #include "reports/acceptance/acceptance.h"
 #include "reports/acceptance/pack.h"
 #include "reports/render/render.h"
@@ -46,8 +47,7 @@ ExitCode publish(const CheckOptions& options, const report::CheckResult& result)
   if (!options.junit.empty())
     write_named_file("check", options.junit, report::render_junit(report::check_suite(result)));
   print(report::check_document(result), {options.json, options.junit});
-  if (result.runs->entries().empty())
-    fmt::print(stderr, "assay: check: no finished case in {}\n", fmt::join(options.runs, ", "));
+  if (result.runs->entries().empty()) say("assay: check: no finished case in {}\n", fmt::join(options.runs, ", "));
   return result.code();
 }
 
@@ -126,9 +126,8 @@ ExitCode check_pack(const CheckOptions& options) {
   if (as_packed) report::require_same_verdict(pack, report::verdict_files(result), this_program(), name);
 
   const ExitCode code = publish(options, result);
-  fmt::print(
-      stderr, "assay: {}: every byte as packed; {} of {} judged figures computed again from their samples{}; {}\n",
-      name, recomputed.from_samples, recomputed.judged,
+  say("assay: {}: every byte as packed; {} of {} judged figures computed again from their samples{}; {}\n", name,
+      recomputed.from_samples, recomputed.judged,
       recomputed.others.empty() ? std::string() : fmt::format(" (as recorded: {})", fmt::join(recomputed.others, ", ")),
       as_packed ? "the same verdict" : "judged by other terms than the packed verdict, which is not compared");
   return code;

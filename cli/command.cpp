@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "harness/core/nearest.h"
+#include "harness/core/streams.h"
 #include "harness/core/units.h"
 #include "harness/core/version.h"
 
@@ -17,6 +18,7 @@ namespace assay::cli {
 namespace {
 
 std::vector<std::string> words;
+bool stored = false;
 
 // A subcommand has one line here and a file of its own.
 constexpr Command (*commands[])(CLI::App&) = {
@@ -80,9 +82,17 @@ void print_error(const std::string& message) {
   std::size_t start = 0;
   while (start <= message.size()) {
     const std::size_t end = std::min(message.find('\n', start), message.size());
-    if (end > start || start == 0) fmt::print(stderr, "assay: {}\n", message.substr(start, end - start));
+    if (end > start || start == 0) say("assay: {}\n", message.substr(start, end - start));
     start = end + 1;
   }
+}
+
+// The exit code when stdout could not be written: a redirection may have filled its disk. Who closed a pipe has read
+// enough, and needs no word about it.
+int without_output(int code, int error) {
+  if (stored && (error == EPIPE || error == EBADF)) return code;
+  if (error != EPIPE) print_error(fmt::format("cannot write to standard output: {}", std::strerror(error)));
+  return static_cast<int>(worst(static_cast<ExitCode>(code), ExitCode::broken));
 }
 
 int parse_and_run(int argc, const char* const* argv) {
@@ -118,6 +128,8 @@ int parse_and_run(int argc, const char* const* argv) {
 
 const std::vector<std::string>& command_line() { return words; }
 
+void results_are_stored() { stored = true; }
+
 double parse_part(const std::string& place, const std::string& text) {
   const double part = parse_flag(place, text, parse_fraction);
   if (part < 0 || part >= 1)
@@ -128,19 +140,22 @@ double parse_part(const std::string& place, const std::string& text) {
 }
 
 int run_command_line(int argc, const char* const* argv) {
+  prepare_streams();
   words.assign(argv, argv + argc);
   try {
     const int code = parse_and_run(argc, argv);
-    // The output must have been written: a redirection may have filled its disk.
-    if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
-    throw Error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+    const int error = flush_stdout();
+    return error == 0 ? code : without_output(code, error);
   } catch (const Error& error) {
     print_error(error.what());
     return static_cast<int>(error.code());
+  } catch (const std::system_error& error) {  // fmt::print() to stdout throws it, too
+    if (std::ferror(stdout)) return without_output(static_cast<int>(ExitCode::ok), error.code().value());
+    print_error(error.what());
   } catch (const std::exception& error) {
     print_error(error.what());
-    return static_cast<int>(ExitCode::broken);
   }
+  return static_cast<int>(ExitCode::broken);
 }
 
 }  // namespace assay::cli

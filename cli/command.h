@@ -58,6 +58,9 @@ Value parse_flag(const std::string& place, const std::string& text, Value (*pars
   }
 }
 
+// Says that stdout only tells what is stored elsewhere: that nobody reads it does not change the exit code.
+void results_are_stored();
+
 // A fraction from 0 to less than 1: "3%", "0.03". Throws UsageError, which begins with `place`.
 double parse_part(const std::string& place, const std::string& text);
 

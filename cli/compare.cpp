@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/files.h"
+#include "harness/core/streams.h"
 #include "harness/core/units.h"
 #include "reports/cost/cost.h"
 #include "reports/render/render.h"
@@ -37,7 +38,7 @@ constexpr const char* footer =
 
 bool report_if_empty(const char* side, const report::RunSet& set, const std::vector<std::string>& dirs) {
   if (!set.entries().empty()) return false;
-  fmt::print(stderr, "assay: compare: no finished case in {} ({})\n", side, fmt::join(dirs, ", "));
+  say("assay: compare: no finished case in {} ({})\n", side, fmt::join(dirs, ", "));
   return true;
 }
 

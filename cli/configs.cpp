@@ -1,8 +1,6 @@
 #include "cli/configs.h"
 
-#include <nlohmann/json.hpp>
-
-#include <fstream>
+#include "harness/json/json.h"
 
 namespace assay::cli {
 
@@ -10,10 +8,10 @@ std::vector<ConfigFile> config_files(std::string_view folder) {
   std::vector<ConfigFile> files;
   for (const std::string& name : config_names(folder)) {
     ConfigFile file{name, {}, configs_dir() / folder / (name + ".json")};
-    std::ifstream stream(file.path);
-    const auto json = nlohmann::json::parse(stream, nullptr, false, true);
-    if (json.is_object() && json.contains("description") && json["description"].is_string())
-      file.description = json["description"].get<std::string>();
+    try {
+      file.description = text_member(read_json(file.path), "/description");
+    } catch (const UsageError&) {  // whoever uses it says what is wrong
+    }
     files.push_back(std::move(file));
   }
   return files;

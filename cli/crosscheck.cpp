@@ -3,13 +3,14 @@
 #include "cli/files.h"
 #include "cli/peer_tools.h"
 #include "harness/core/clock.h"
+#include "harness/core/files.h"
 #include "harness/core/module.h"
 #include "harness/core/program.h"
+#include "harness/core/streams.h"
 #include "harness/core/units.h"
 #include "harness/device/device.h"
 #include "harness/hosts/process.h"
 #include "harness/json/json.h"
-#include "harness/record/files.h"
 #include "harness/statistics/statistics.h"
 #include "reports/data/cells.h"
 #include "reports/render/render.h"
@@ -181,21 +182,6 @@ const Tool tools[] = {
      }},
 };
 
-struct Folder {
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "assay-crosscheck-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw Error(fmt::format("crosscheck: no temporary folder {}", name));
-    path = name;
-  }
-  ~Folder() {
-    std::error_code none;
-    fs::remove_all(path, none);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  fs::path path;
-};
-
 // Adds what readers of our figures must know to `remarks`.
 Figures measure_ours(const Tool& tool, const fs::path& plan, const fs::path& out, const Variables& variables,
                      std::set<std::string>& remarks) {
@@ -244,8 +230,8 @@ State judge(const Interval& interval, double tolerance) {
 // The sides alternate: ours theirs, theirs ours, ...
 std::vector<Row> compare(const Tool& tool, const std::string& path, const Sizes& sizes, int gpus,
                          const CrosscheckOptions& options, double tolerance, std::set<std::string>& remarks) {
-  const Folder folder;
-  const fs::path plan = folder.path / "crosscheck.json";
+  const TemporaryFolder folder(fs::temp_directory_path() / "assay-crosscheck");
+  const fs::path plan = folder.path() / "crosscheck.json";
   replace_file(plan, Json{{"schema", 1},
                           {"name", "crosscheck"},
                           {"protocol", {{"max_seconds", "500ms"}, {"min_samples", 10}}},
@@ -256,7 +242,7 @@ std::vector<Row> compare(const Tool& tool, const std::string& path, const Sizes&
   std::map<Figures::key_type, Row> rows;
   for (int pair = 0; pair < options.pairs; ++pair) {
     Figures ours, theirs;
-    const auto measure_own = [&] { ours = measure_ours(tool, plan, folder.path / "run", variables, remarks); };
+    const auto measure_own = [&] { ours = measure_ours(tool, plan, folder.path() / "run", variables, remarks); };
     if (pair % 2 == 0) measure_own();
     theirs = tool.measure(path, sizes, gpus, variables);
     if (pair % 2 == 1) measure_own();
@@ -272,7 +258,7 @@ std::vector<Row> compare(const Tool& tool, const std::string& path, const Sizes&
       row.theirs.push_back(other->second);
       row.ratios.push_back(bandwidth / other->second);
     }
-    fmt::print(stderr, "assay: crosscheck: {}: pair {} of {}\n", tool.name, pair + 1, options.pairs);
+    say("assay: crosscheck: {}: pair {} of {}\n", tool.name, pair + 1, options.pairs);
   }
   std::vector<Row> kept;
   for (auto& [place, row] : rows) {
@@ -403,8 +389,7 @@ ExitCode crosscheck(const CrosscheckOptions& options) {
     }
     result.remarks.insert(result.remarks.end(), remarks.begin(), remarks.end());
   }
-  if (result.rows.empty())
-    fmt::print(stderr, "assay: crosscheck: nothing could be compared: {}\n", fmt::join(result.remarks, "; "));
+  if (result.rows.empty()) say("assay: crosscheck: nothing could be compared: {}\n", fmt::join(result.remarks, "; "));
   if (options.json) {
     fmt::print("{}", dump_document(to_json(result), 2));
   } else if (!result.rows.empty()) {

@@ -1,6 +1,7 @@
 // assay diagnose: what holds the cases of finished runs back.
 #include "cli/command.h"
 #include "cli/files.h"
+#include "harness/core/streams.h"
 #include "harness/json/json.h"
 #include "reports/cost/cost.h"
 #include "reports/diagnosis/document.h"
@@ -28,7 +29,7 @@ ExitCode run_diagnose(const DiagnoseOptions& options) {
       options.rules.empty() ? report::shipped_rules() : report::load_rules(options.rules);
   const report::RunSet runs(read_runs(options.dirs),
                             options.injected ? report::Injected::include : report::Injected::exclude);
-  if (const std::string note = injected_text(runs); !note.empty()) fmt::print(stderr, "assay: diagnose: {}\n", note);
+  if (const std::string note = injected_text(runs); !note.empty()) say("assay: diagnose: {}\n", note);
   const std::vector<report::Diagnosis> all = report::diagnose(runs, rules);
   const report::PriceSource prices = report::load_prices(options.prices);
   say_unused_prices("diagnose", runs, prices);
@@ -37,8 +38,7 @@ ExitCode run_diagnose(const DiagnoseOptions& options) {
   if (!options.json.empty())
     write_named_file("diagnose", options.json, dump_document(report::diagnosis_json(all, prices)));
   print(document, {options.markdown, options.json});
-  if (runs.entries().empty())
-    fmt::print(stderr, "assay: diagnose: no finished case in {}\n", fmt::join(options.dirs, ", "));
+  if (runs.entries().empty()) say("assay: diagnose: no finished case in {}\n", fmt::join(options.dirs, ", "));
   // Without --fail-on findings are an answer, not a failure.
   const auto limit = options.fail_on == "bad" ? report::RuleState::bad : report::RuleState::warn;
   const ExitCode code = report::exit_code_of(all, limit);

@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/formats.h"
+#include "harness/core/streams.h"
 
 #include <fmt/format.h>
 
@@ -28,7 +29,7 @@ Command export_command(CLI::App& root) {
             const auto& format = format_named(report::export_formats(), options->format);
             write_named_file("export", options->out, format.text(runs));
             if (!runs.entries().empty()) return ExitCode::ok;
-            fmt::print(stderr, "assay: export: no finished case in {}\n", fmt::join(options->dirs, ", "));
+            say("assay: export: no finished case in {}\n", fmt::join(options->dirs, ", "));
             return ExitCode::no_data;
           }};
 }

@@ -2,17 +2,18 @@
 
 #include "harness/core/configs.h"
 #include "harness/core/error.h"
+#include "harness/core/files.h"
+#include "harness/core/streams.h"
 #include "harness/core/text.h"
-#include "harness/record/files.h"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <system_error>
 
@@ -32,7 +33,7 @@ fs::path with_name(const fs::path& dir) {
   return none ? dir : whole;
 }
 
-constexpr std::string_view stdout_name = "-";
+bool is_stdout(std::string_view path) { return path == "-" || path == "/dev/stdout"; }
 
 report::TerminalStyle terminal_style() {
   report::TerminalStyle style;
@@ -66,32 +67,35 @@ std::vector<RunData> read_runs(const std::vector<std::string>& dirs) { return as
 report::Floors read_floors(const std::string& word) {
   std::error_code none;
   const fs::path path = word;
-  return report::load_floors(fs::is_regular_file(path, none) ? path : find_config("floors", "floors file", word));
+  return report::load_floors(
+      fs::exists(path, none) && !fs::is_directory(path, none) ? path : find_config("floors", "floors file", word));
 }
 
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text) {
-  if (path == stdout_name) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
+  if (is_stdout(path)) {
+    show_text(text);
+    flush_stdout();
     return;
   }
+  std::optional<NewFile> file;
   try {
-    replace_file(path, text);
+    file.emplace(path);
   } catch (const Error& error) {
     throw UsageError(fmt::format("{}: {}", subcommand, error.what()));
   }
+  file->write(text);
+  file->finish();
 }
 
 void say_unused_prices(const char* subcommand, const report::RunSet& runs, const report::PriceSource& prices) {
   if (const std::string text = report::unused_file(runs.runs(), prices); !text.empty())
-    fmt::print(stderr, "assay: {}: {}\n", subcommand, one_line(text, 400));
+    say("assay: {}: {}\n", subcommand, one_line(text, 400));
 }
 
 void print(const report::Document& document, const std::vector<std::string>& files) {
-  if (std::find(files.begin(), files.end(), stdout_name) != files.end()) return;
-  const std::string text = report::render_terminal(document, terminal_style());
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  if (std::any_of(files.begin(), files.end(), is_stdout)) return;
+  show_text(report::render_terminal(document, terminal_style()));
+  flush_stdout();
 }
 
 }  // namespace assay::cli

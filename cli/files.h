@@ -23,7 +23,8 @@ inline constexpr std::uintmax_t max_floors_bytes = std::uintmax_t{64} << 20;  //
 // An existing file, else the one of that name in configs/floors. Throws UsageError.
 report::Floors read_floors(const std::string& word);
 
-// A file that the user named; "-" is stdout. Throws UsageError, which names the subcommand, if it cannot be written.
+// A file that the user named, as by replace_file(); "-" and /dev/stdout are stdout. Throws UsageError, which names the
+// subcommand, if there can be no such file, and Error if it cannot be written whole, as on a full disk.
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text);
 
 // Says on stderr if the user's file of prices has none for these runs.

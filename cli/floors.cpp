@@ -1,6 +1,7 @@
 // assay floors: limits that are learned from machines known to be healthy.
 #include "cli/command.h"
 #include "cli/files.h"
+#include "harness/core/streams.h"
 #include "harness/core/units.h"
 #include "harness/core/words.h"
 #include "harness/json/json.h"
@@ -60,7 +61,7 @@ ExitCode run_learn(const FloorsOptions& options) {
     write_named_file("floors learn", options.json, dump_document(report::learned_json(learned)));
   print(report::learned_document(learned), {options.out, options.json});
   if (!learned.nothing.empty())
-    fmt::print(stderr, "assay: floors learn: {}; nothing was written to {}\n", learned.nothing, options.out);
+    say("assay: floors learn: {}; nothing was written to {}\n", learned.nothing, options.out);
   return learned.code();
 }
 

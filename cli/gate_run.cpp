@@ -62,7 +62,11 @@ class Gate {
       for (std::string& one : gate::unseen(evidence_.tests, request_.catalogue))
         evidence_.unseen.push_back(std::move(one));
     answer_.decision = gate::decide(evidence_, allotment_.scope(gpus_), request_.catalogue);
-    answer_.past = gate::read_past(memory, now).text(gate::past_days);
+    try {
+      answer_.past = gate::read_past(memory, now).text(gate::past_days);
+    } catch (const Error& error) {
+      answer_.notes.push_back(fmt::format("past verdicts are not known: {}", error.what()));
+    }
     if (commands_.interrupted()) {
       answer_.decision.verdict = gate::Verdict::not_judged;
       answer_.decision.why_not = "interrupted by a signal";

@@ -2,8 +2,9 @@
 #include "cli/command.h"
 #include "harness/audit/audit.h"
 #include "harness/core/error.h"
+#include "harness/core/files.h"
+#include "harness/core/streams.h"
 #include "harness/json/json.h"
-#include "harness/record/files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -97,7 +98,7 @@ ExitCode check_disk(const std::string& folder, const std::string& fault) {
       done += static_cast<std::size_t>(got);
     }
     if (std::memcmp(block.data(), again.data(), block_bytes) == 0) continue;
-    fmt::print(stderr, "{}: bytes {} to {} are not what was written\n", path, at, at + static_cast<off_t>(block_bytes));
+    say("{}: bytes {} to {} are not what was written\n", path, at, at + static_cast<off_t>(block_bytes));
     return ExitCode::failed;
   }
   return ExitCode::ok;

@@ -2,8 +2,9 @@
 #include "reports/exchange/import.h"
 #include "cli/command.h"
 #include "cli/formats.h"
+#include "harness/core/files.h"
+#include "harness/core/streams.h"
 #include "harness/core/text.h"
-#include "harness/record/files.h"
 #include "harness/record/run_dir.h"
 
 #include <fmt/format.h>
@@ -31,13 +32,13 @@ std::vector<report::ForeignFile> read_all(const ImportOptions& options, const re
   for (const std::string& file : options.files) {
     std::string text;
     try {
-      text = read_whole(file, max_bytes);
+      text = read_whole(file, max_bytes, Pipes::read);
     } catch (const Error& error) {
       throw UsageError(fmt::format("import: {}", error.what()));
     }
     all.push_back(format.read(text, file));
     if (const std::size_t count = all.back().not_read; count > 0)
-      fmt::print(stderr, "assay: import: {}: not read: {} of its parts, the first {}\n", file, count,
+      say("assay: import: {}: not read: {} of its parts, the first {}\n", file, count,
                  all.back().first_not_read);
   }
   return all;
@@ -63,12 +64,36 @@ std::string what_is_not_ok(const std::vector<Record>& records) {
                      first->reason.empty() ? "" : ": " + one_line(first->reason));
 }
 
-void write_imported(const fs::path& dir, report::ImportedRun run) {
-  const std::string text = fmt::format("{}: {} cases of {}{}\n", dir.string(), run.records.size(),
-                                       run.run["started"].get<std::string>(), what_is_not_ok(run.records));
-  write_run(dir, run.run, std::move(run.records));
-  fmt::print("{}", text);
-}
+// The run directories that an import has made: all of them, or none that would be in the way of the next try.
+class Imported {
+ public:
+  explicit Imported(const fs::path& out) : out_(out), existed_(fs::exists(out)) {}
+  ~Imported() {
+    std::error_code none;
+    if (whole_) return;
+    for (const fs::path& dir : dirs_) fs::remove_all(dir, none);
+    if (!existed_) fs::remove(out_, none);
+  }
+  Imported(const Imported&) = delete;
+  Imported& operator=(const Imported&) = delete;
+
+  void write(const fs::path& dir, report::ImportedRun run) {
+    const std::string text = fmt::format("{}: {} cases of {}{}\n", dir.string(), run.records.size(),
+                                         run.run["started"].get<std::string>(), what_is_not_ok(run.records));
+    write_run(dir, run.run, std::move(run.records));
+    dirs_.push_back(dir);
+    show_text(text);
+  }
+  void finish() {
+    sync_file_system(out_);
+    whole_ = true;
+  }
+
+ private:
+  fs::path out_;
+  bool existed_, whole_ = false;
+  std::vector<fs::path> dirs_;
+};
 
 ExitCode run_import(const ImportOptions& options) {
   const auto& format = format_named(report::import_formats(), options.format);
@@ -77,20 +102,22 @@ ExitCode run_import(const ImportOptions& options) {
   // Records are larger than figures: one run at a time. The last is written when it is known whether it is the only
   // one.
   std::optional<report::ImportedRun> last;
+  results_are_stored();
+  Imported imported(out);
   std::size_t number = 0;
   const auto numbered = [&] { return out / fmt::format("{:06}", ++number); };
   for (std::size_t i = 0; i < files.size(); ++i)
     for (report::ImportedRun& run :
          report::runs_of_figures(std::exchange(files[i].figures, {}), format.name, options.files[i])) {
-      if (last) write_imported(numbered(), std::move(*last));
+      if (last) imported.write(numbered(), std::move(*last));
       last = std::move(run);
     }
   if (!last) {
-    fmt::print(stderr, "assay: import: no figure in {}\n", fmt::join(options.files, ", "));
+    say("assay: import: no figure in {}\n", fmt::join(options.files, ", "));
     return ExitCode::no_data;
   }
-  write_imported(number == 0 ? out : numbered(), std::move(*last));
-  sync_file_system(out);
+  imported.write(number == 0 ? out : numbered(), std::move(*last));
+  imported.finish();
   return ExitCode::ok;
 }
 

@@ -20,6 +20,7 @@ Command reference_command(CLI::App& root) {
   add->add_option("--name", options->name, "Of the reference: lower-case letters, digits and '-'")->required();
   return {app, [options] {
             const auto target = report::add_reference(options->dir, options->name);
+            results_are_stored();
             fmt::print("kept as {}\n", target.string());
             return ExitCode::ok;
           }};

@@ -4,7 +4,8 @@
 #include "cli/catalogue.h"
 #include "cli/command.h"
 #include "cli/files.h"
-#include "harness/record/files.h"
+#include "harness/core/files.h"
+#include "harness/core/streams.h"
 #include "reports/cost/cost.h"
 #include "reports/page/page.h"
 #include "reports/references/references.h"
@@ -41,8 +42,8 @@ ExitCode run_report(const ReportOptions& options) {
                            .nccl_table = options.nccl_table};
   const report::RunSet runs(read_runs(options.dirs),
                             options.injected ? report::Injected::include : report::Injected::exclude);
-  if (const std::string note = injected_text(runs); !note.empty()) fmt::print(stderr, "assay: report: {}\n", note);
-  for (const std::string& copy : runs.duplicates()) fmt::print(stderr, "assay: report: {}\n", copy);
+  if (const std::string note = injected_text(runs); !note.empty()) say("assay: report: {}\n", note);
+  for (const std::string& copy : runs.duplicates()) say("assay: report: {}\n", copy);
   say_unused_prices("report", runs, page.prices);
   report::Floors floors;
   std::optional<report::CheckResult> checked;
@@ -59,8 +60,7 @@ ExitCode run_report(const ReportOptions& options) {
   if (!written.empty()) document.verdict += " · report: " + written;
   print(document, {options.html, options.markdown, options.json});
   const bool empty = runs.entries().empty();
-  if (empty && runs.injected() == 0)
-    fmt::print(stderr, "assay: report: no finished case in {}\n", fmt::join(options.dirs, ", "));
+  if (empty && runs.injected() == 0) say("assay: report: no finished case in {}\n", fmt::join(options.dirs, ", "));
   return empty ? ExitCode::no_data : ExitCode::ok;
 }
 
@@ -71,7 +71,7 @@ void report_finished_run(RunData run, bool drill) {
   std::vector<RunData> read;
   read.push_back(std::move(run));
   const report::RunSet runs(std::move(read), drill ? report::Injected::include : report::Injected::exclude);
-  if (const std::string note = injected_text(runs); !note.empty()) fmt::print(stderr, "assay: {}\n", note);
+  if (const std::string note = injected_text(runs); !note.empty()) say("assay: {}\n", note);
   report::Document document =
       report::whole_report(runs, {.prices = report::load_prices({}), .references = report::shipped_references()});
   const fs::path page = dir / "report.html";
@@ -79,6 +79,7 @@ void report_finished_run(RunData run, bool drill) {
   replace_file(dir / "report.md", report::render_markdown(document));
   if (drill) document.verdict += " · with injected faults, not a measurement";
   document.verdict += " · report: " + page.string();
+  results_are_stored();
   print(document);
 }
 

@@ -1,5 +1,6 @@
 #include "cli/shell_command.h"
 
+#include "harness/core/streams.h"
 #include "harness/hosts/process.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <list>
 #include <utility>
 #include <vector>
@@ -68,7 +68,7 @@ struct Started {
 ShellCommands::ShellCommands(double seconds_to_die)
     : seconds_to_die_(seconds_to_die),
       signals_(
-          "the commands", [](const std::string& line) { fmt::print(stderr, "{}\n", line); },
+          "the commands", [](const std::string& line) { say("{}\n", line); },
           [this] { end_children(seconds_to_die_, [](pid_t, int) {}); }) {
   adopt_orphans();
 }

@@ -6,8 +6,9 @@
 #include "cli/files.h"
 #include "harness/archive/tar.h"
 #include "harness/core/clock.h"
+#include "harness/core/files.h"
+#include "harness/core/streams.h"
 #include "harness/core/text.h"
-#include "harness/record/files.h"
 #include "harness/record/run_lock.h"
 #include "harness/run/run.h"
 
@@ -16,7 +17,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <memory>
 #include <utility>
 
@@ -37,8 +37,7 @@ class Acceptor {
 
   ExitCode run() {
     open();
-    request_.print_schedule(stderr);
-    std::fflush(stderr);
+    say_text(request_.schedule());
     RunLock lock(dir_);
     Children children([&lock] { lock.refresh(); });
     children_ = &children;
@@ -67,7 +66,7 @@ class Acceptor {
 
   // ---- stages
 
-  void say(const std::string& line) const { fmt::print(stderr, "assay: {}\n", line); }
+  void say(const std::string& line) const { assay::say("assay: {}\n", line); }
 
   bool audit() {
     const fs::path file = dir_ / "audit.json";
@@ -357,6 +356,7 @@ class Acceptor {
     replace_file(dir_ / "accept.csv", report::accept_csv(all));
     replace_file(dir_ / "accept.html", report::render_html(document));
     if (!options_.json.empty()) write_named_file("accept", options_.json, json);
+    results_are_stored();
     print(document, {options_.json});
     if (!complete) {
       say(fmt::format("not complete; continue with: assay accept --resume {}", dir_.string()));
@@ -401,7 +401,7 @@ Command accept_command(CLI::App& root) {
             // Of the processes that srun starts, only one accepts.
             if (request.allocation.part != Part::supervisor) return ExitCode::ok;
             if (!options->dry_run) return Acceptor(*options, std::move(request)).run();
-            request.print_schedule(stdout);
+            show_text(request.schedule());
             return ExitCode::ok;
           }};
 }

@@ -2,10 +2,10 @@
 
 #include "harness/core/configs.h"
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/core/sha256.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
-#include "harness/record/files.h"
 
 #include <fmt/format.h>
 

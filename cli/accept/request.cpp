@@ -5,12 +5,12 @@
 #include "cli/files.h"
 #include "cli/machine.h"
 #include "harness/core/configs.h"
+#include "harness/core/files.h"
 #include "harness/core/nearest.h"
 #include "harness/core/sha256.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/utc.h"
-#include "harness/record/files.h"
 #include "reports/acceptance/accept.h"
 
 #include <fmt/format.h>
@@ -150,27 +150,26 @@ double AcceptRequest::estimate(std::string_view stage) const {
   return seconds;
 }
 
-// Stages, hosts and times; runs nothing.
-void AcceptRequest::print_schedule(std::FILE* to) const {
-  fmt::print(to, "accept level {} on {} of {}: {}\n", level.name, hosts_text(state.hosts.size()), allocation.origin,
-             one_line(fmt::format("{}", fmt::join(state.hosts, ", ")), 400));
+std::string AcceptRequest::schedule() const {
+  std::string text = fmt::format("accept level {} on {} of {}: {}\n", level.name, hosts_text(state.hosts.size()),
+                                 allocation.origin, one_line(fmt::format("{}", fmt::join(state.hosts, ", ")), 400));
+  text += fmt::format("  {:<12} about {}\n", "audit", format_seconds(audit_seconds));
   double all = audit_seconds;
-  fmt::print(to, "  {:<12} about {}\n", "audit", format_seconds(audit_seconds));
   for (const std::string_view stage : run_stages) {
     const std::string why = why_not_run(stage, state.hosts.size());
     const double seconds = why.empty() ? estimate(stage) : 0;
     all += seconds;
-    fmt::print(to, "  {:<12} {}\n", stage,
-               why.empty() ? fmt::format("about {} at most: {}", format_seconds(seconds), plans_text(stage))
-                           : "not run: " + why);
+    text += fmt::format("  {:<12} {}\n", stage,
+                        why.empty() ? fmt::format("about {} at most: {}", format_seconds(seconds), plans_text(stage))
+                                    : "not run: " + why);
   }
   for (const std::string_view check : report::accept_checks)
     if (check != "audit" && std::find(std::begin(run_stages), std::end(run_stages), check) == std::end(run_stages))
-      fmt::print(to, "  {:<12} not run: {}\n", check, why_not_run(check, state.hosts.size()));
-  fmt::print(to,
-             "about {} at most, if no host fails: what is slow is measured again, and stages of all hosts are "
-             "repeated without those that failed\n",
-             format_seconds(all));
+      text += fmt::format("  {:<12} not run: {}\n", check, why_not_run(check, state.hosts.size()));
+  return text + fmt::format(
+                    "about {} at most, if no host fails: what is slow is measured again, and stages of all hosts are "
+                    "repeated without those that failed\n",
+                    format_seconds(all));
 }
 
 }  // namespace assay::cli

@@ -7,7 +7,6 @@
 #include "reports/acceptance/acceptance.h"
 
 #include <array>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,7 +36,7 @@ struct AcceptRequest {
   // World sizes of a stage; none: the plan's own.
   std::vector<int> ranks_of(std::string_view stage, std::size_t hosts) const;
   // Stages, hosts and times.
-  void print_schedule(std::FILE* to) const;
+  std::string schedule() const;
 
  private:
   double estimate(std::string_view stage) const;

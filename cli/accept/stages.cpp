@@ -2,10 +2,11 @@
 
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/core/program.h"
+#include "harness/core/streams.h"
 #include "harness/hosts/process.h"
 #include "harness/json/members.h"
-#include "harness/record/files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,7 +15,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -60,7 +60,7 @@ void write_state(const fs::path& dir, const AcceptState& state) {
 Children::Children(std::function<void()> idle)
     : idle_(std::move(idle)),
       signals_(
-          "the stage under way", [](const std::string& line) { fmt::print(stderr, "{}\n", line); },
+          "the stage under way", [](const std::string& line) { say("{}\n", line); },
           [] { end_children(2, [](pid_t, int) {}); }) {
   adopt_orphans();
 }
@@ -70,7 +70,7 @@ ChildEnd Children::run(const std::vector<std::string>& words, const fs::path& lo
   Output out, errors;
   Descriptor file;
   if (!log.empty()) {
-    file.fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    file.fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (file.fd < 0) throw Error(fmt::format("{}: {}", log.string(), std::strerror(errno)));
   }
   ProcessRequest request;
@@ -98,7 +98,7 @@ ChildEnd Children::run(const std::vector<std::string>& words, const fs::path& lo
     const bool exited = !gone && ::waitpid(child, &status, WNOHANG) == child;
     end.out += out.read();
     const std::string more = errors.read();
-    std::fwrite(more.data(), 1, more.size(), stderr);
+    say_text(more);
     end.errors += more;
     if (end.errors.size() > tail_bytes) end.errors.erase(0, end.errors.size() - tail_bytes);
     if (gone) break;

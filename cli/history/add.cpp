@@ -1,5 +1,6 @@
 // assay history add: the figures of finished runs go into the store.
 #include "cli/history/history.h"
+#include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
 #include "harness/json/json.h"
@@ -28,8 +29,23 @@ struct HistoryAddOptions {
   std::string machine_by = "host";
 };
 
+// The run directories below a folder, and what cannot be read there: it may hold some.
+void find_runs(const fs::path& folder, std::vector<fs::path>& found, std::vector<std::string>& unreadable) {
+  try {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      if (!entry.is_directory()) continue;
+      if (fs::exists(entry.path() / "run.json"))
+        found.push_back(entry.path());
+      else if (!entry.is_symlink())
+        find_runs(entry.path(), found, unreadable);
+    }
+  } catch (const fs::filesystem_error& error) {
+    unreadable.push_back(fmt::format("{} cannot be read: {}", error.path1().string(), error.code().message()));
+  }
+}
+
 // The run directories among these and in the folders among these, in their order, each once.
-std::vector<fs::path> run_directories(const std::vector<std::string>& given) {
+std::vector<fs::path> run_directories(const std::vector<std::string>& given, std::vector<std::string>& unreadable) {
   std::vector<fs::path> dirs;
   std::set<fs::path> seen;
   std::error_code none;
@@ -38,18 +54,16 @@ std::vector<fs::path> run_directories(const std::vector<std::string>& given) {
   };
   for (const std::string& path : given) {
     if (!fs::is_directory(path, none)) throw UsageError(fmt::format("history add: {}: no such directory", path));
-    if (fs::exists(fs::path(path) / "run.json", none)) {
+    std::error_code unknown;
+    if (fs::exists(fs::path(path) / "run.json", unknown) || unknown) {
       add(path);
       continue;
     }
     std::vector<fs::path> inside;
-    for (auto entry = fs::recursive_directory_iterator(path, fs::directory_options::skip_permission_denied, none);
-         entry != fs::recursive_directory_iterator(); entry.increment(none)) {
-      if (!entry->is_directory(none) || !fs::exists(entry->path() / "run.json", none)) continue;
-      inside.push_back(entry->path());
-      entry.disable_recursion_pending();
-    }
-    if (inside.empty()) throw UsageError(fmt::format("history add: {} holds no run (no run.json)", path));
+    const std::size_t problems = unreadable.size();
+    find_runs(path, inside, unreadable);
+    if (inside.empty() && unreadable.size() == problems)
+      throw UsageError(fmt::format("history add: {} holds no run (no run.json)", path));
     std::sort(inside.begin(), inside.end());
     for (const fs::path& dir : inside) add(dir);
   }
@@ -83,18 +97,24 @@ class HistoryAdder {
     });
   }
 
+  // Names what is not added.
+  void refuse(const std::string& why, ExitCode code) {
+    say("assay: history add: {}\n", why);
+    code_ = worst(code_, code);
+  }
   ExitCode code() const { return code_; }
 
  private:
-  // `work` with all of them, or if it refuses one, with each by itself.
+  // `work` with all of them, or if it refuses one, with each by itself. What a full or damaged store refuses ends it.
   template <typename One, typename Work>
   void for_all_or_each(const std::vector<One>& all, const Work& work) {
     try {
       work(all);
-    } catch (const UsageError& error) {
+    } catch (const store::StoreError&) {
+      throw;
+    } catch (const Error& error) {
       if (all.size() == 1) {
-        fmt::print(stderr, "assay: history add: {}\n", error.what());
-        code_ = ExitCode::usage;
+        refuse(error.what(), error.code());
         return;
       }
       for (const One& one : all) for_all_or_each(std::vector<One>{one}, work);
@@ -104,13 +124,12 @@ class HistoryAdder {
   void print_added(const RunData& run, const store::Added& added) const {
     std::string name = one_line(run.dir.string());
     if (report::ran_on_each_host(run)) name += one_line(fmt::format(" on {}", report::machine_of(run).hosts.front()));
-    for (const std::string& problem : run.problems)
-      fmt::print(stderr, "assay: history add: {}: {}\n", name, one_line(problem));
+    for (const std::string& problem : run.problems) say("assay: history add: {}: {}\n", name, one_line(problem));
     const auto counted = [](std::size_t n, const char* word) {
       return report::plural(static_cast<std::int64_t>(n), word);
     };
-    fmt::print("{}: {}{}\n", name, added.fresh ? "added, " + counted(added.points, "figure") : "already there",
-               added.left_out == 0 ? "" : fmt::format(", {} left out", counted(added.left_out, "record")));
+    show("{}: {}{}\n", name, added.fresh ? "added, " + counted(added.points, "figure") : "already there",
+         added.left_out == 0 ? "" : fmt::format(", {} left out", counted(added.left_out, "record")));
   }
 
   store::Store& store_;
@@ -122,10 +141,13 @@ ExitCode run_history_add(const HistoryAddOptions& given) {
   // A transaction of this many runs takes a fraction of a second, so that other processes need not wait long.
   constexpr std::size_t runs_at_once = 256;
   const fs::path file = store_path(given.store);
-  const std::vector<fs::path> dirs = run_directories(given.runs);
+  std::vector<std::string> unreadable;
+  const std::vector<fs::path> dirs = run_directories(given.runs, unreadable);
   const store::AddOptions options = options_of(given);
   store::Store store = store::Store::open(file);
+  results_are_stored();
   HistoryAdder adder(store, options);
+  for (const std::string& one : unreadable) adder.refuse(one, ExitCode::broken);
   for (std::size_t i = 0; i < dirs.size(); i += runs_at_once)
     adder.add({dirs.begin() + static_cast<std::ptrdiff_t>(i),
                dirs.begin() + static_cast<std::ptrdiff_t>(std::min(dirs.size(), i + runs_at_once))});

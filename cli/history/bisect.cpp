@@ -1,5 +1,6 @@
 // assay history bisect: which commit was it?
 #include "cli/history/history.h"
+#include "harness/core/streams.h"
 #include "harness/json/json.h"
 #include "reports/history/document.h"
 
@@ -24,7 +25,7 @@ ExitCode run_bisect(const BisectFlags& flags) {
                                                  text_member(event.document, "/to/commit"), flags.commands);
   for (const std::string& command : commands) fmt::print("{}\n", command);
   if (!commands.empty()) return ExitCode::ok;
-  fmt::print(stderr, "assay: history bisect: {}: the runs on both sides do not name different commits\n", event.id);
+  say("assay: history bisect: {}: the runs on both sides do not name different commits\n", event.id);
   return ExitCode::no_data;
 }
 

@@ -2,6 +2,7 @@
 #include "reports/history/confirm.h"
 #include "cli/command_sides.h"
 #include "cli/history/history.h"
+#include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "reports/history/document.h"
@@ -76,10 +77,15 @@ std::optional<Candidate> candidate(const std::string& target, const history::His
   return found.begin()->second();
 }
 
-// The command that a run says it measured, by --label command=...; empty if it names none.
-std::string command_of(const history::History& history, const store::Run* run) {
-  if (!run) return "";
-  return store::fact_of(history.contents.facts[static_cast<std::size_t>(run->facts)], "label.command");
+// What a run says it measured, by --label command=..., as a flag to copy; empty if that flag is given, or the run says
+// nothing. It is not run unasked: whoever adds a run to the store may have written anything.
+std::string as_recorded(const char* flag, const std::string& given, const history::History& history,
+                        const store::Run* run) {
+  constexpr std::size_t max_bytes = 2000;
+  if (!given.empty() || !run) return "";
+  const std::string command =
+      store::fact_of(history.contents.facts[static_cast<std::size_t>(run->facts)], "label.command");
+  return command.empty() ? "" : fmt::format("; recorded: {} {}", flag, one_line(shell_word(command), max_bytes));
 }
 
 // Of the last night.
@@ -96,24 +102,25 @@ ExitCode run_confirm(const ConfirmFlags& flags) {
   history::History history = history::read_history(store, options);
   auto chosen = candidate(flags.target, history);
   if (!chosen) {
-    fmt::print(stderr, "assay: history confirm: there is no suspect\n");
+    say("assay: history confirm: there is no suspect\n");
     return ExitCode::no_data;
   }
   history::Event& event = chosen->event;
   const std::size_t worst = event.series.front().series;
-  std::string good = flags.good, bad = flags.bad, metric = flags.metric;
-  if (good.empty()) good = command_of(history, history.run_before(worst, event.last_before));
-  if (bad.empty()) bad = command_of(history, history.run_after(worst, event.first_after));
-  if (good.empty() || bad.empty())
-    throw UsageError("history confirm: give --good and --bad: commands that measure the last good build and tonight's");
+  if (flags.good.empty() || flags.bad.empty())
+    throw UsageError(fmt::format(
+        "history confirm: give --good and --bad: commands that measure the last good build and tonight's{}{}",
+        as_recorded("--good", flags.good, history, history.run_before(worst, event.last_before)),
+        as_recorded("--bad", flags.bad, history, history.run_after(worst, event.first_after))));
+  std::string metric = flags.metric;
   ab::Options asked;
   asked.tolerance = options.tolerance;
   asked.error = history::confirm_error(options, earlier_confirmations(history));
   asked.budget = parse_flag("history confirm: --budget", flags.budget, parse_seconds);
   asked.seed = std::random_device()();
-  const ab::Outcome outcome = compare_commands("history confirm", good, bad, metric, asked).all;
-  fmt::print("{}: {}: {} ({:+.1f} %) after {} pairs\n", event.id, event.subject, ab::name_of(outcome.verdict),
-             100 * (outcome.ratio - 1), outcome.pairs);
+  const ab::Outcome outcome = compare_commands("history confirm", flags.good, flags.bad, metric, asked).all;
+  show("{}: {}: {} ({:+.1f} %) after {} pairs\n", event.id, event.subject, ab::name_of(outcome.verdict),
+       100 * (outcome.ratio - 1), outcome.pairs);
   if (outcome.verdict == ab::Verdict::undecided) return ExitCode::no_data;
   const bool slower = event.kind == history::EventKind::slower;
   const bool confirmed = history::is_confirmed(outcome.verdict, slower);
@@ -137,8 +144,8 @@ Command history_confirm_command(CLI::App& history) {
   add_store_option(*app, flags->store);
   app->add_option("event", flags->target, "A suspect's or event's id (default: the largest suspect of one night)");
   app->add_option("--good", flags->good,
-                  "Command that measures the last good build (default: its run's label command)");
-  app->add_option("--bad", flags->bad, "Command that measures tonight's (default: its run's label command)");
+                  "Command that measures the last good build; without it, the one its run's label names is shown");
+  app->add_option("--bad", flags->bad, "Command that measures tonight's; the same");
   app->add_option("--metric", flags->metric, "As of `assay ab`: time, lines, or a name");
   app->add_option("--budget", flags->budget, "Stop after this long")->capture_default_str();
   flags->judge.add_to(*app);

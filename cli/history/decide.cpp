@@ -38,6 +38,7 @@ void keep(store::Store& store, DecisionKind kind, const std::string& target, con
   // Decisions of one second stay in their order.
   const std::string name = fmt::format("{:016x}-{}", wall_clock_ns(), random_token());
   store.decide({name, kind, target, reason, user_name(), utc_text(std::time(nullptr)), until});
+  results_are_stored();
 }
 
 void need_reason(const char* verb, const std::string& reason) {

@@ -1,20 +1,19 @@
 // assay history export: all figures for other programs.
 #include "cli/history/history.h"
+#include "harness/core/files.h"
+#include "harness/core/streams.h"
 #include "harness/json/json.h"
-#include "harness/record/files.h"
 #include "harness/store/store.h"
 #include "reports/data/csv.h"
 #include "reports/data/words.h"
 #include "reports/history/tracked.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 namespace assay::cli {
@@ -29,41 +28,24 @@ struct HistoryExportOptions {
 // A stream into a file that replaces another when it is whole, or to stdout.
 class ExportFile {
  public:
-  explicit ExportFile(const std::string& path) : path_(path) {
-    if (path == "-") return;
-    temporary_ = path + ".tmp";
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd_ < 0) throw UsageError(fmt::format("history export: {} cannot be written: {}", path, std::strerror(errno)));
+  explicit ExportFile(const std::string& path) {
+    try {
+      if (path != "-") file_.emplace(path);
+    } catch (const Error& error) {
+      throw UsageError(fmt::format("history export: {}", error.what()));
+    }
   }
-  ~ExportFile() {
-    if (fd_ == STDOUT_FILENO) return;
-    ::close(fd_);
-    ::unlink(temporary_.c_str());  // of what was not finished
-  }
-  ExportFile(const ExportFile&) = delete;
-  ExportFile& operator=(const ExportFile&) = delete;
 
-  void line(std::string_view text) {
-    constexpr std::size_t block = 1 << 20;
-    pending_ += text;
-    pending_ += '\n';
-    if (pending_.size() >= block) flush();
+  void line(std::string text) {
+    text += '\n';
+    file_ ? file_->write(text) : show_text(text);
   }
   void finish() {
-    flush();
-    if (fd_ == STDOUT_FILENO) return;
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
-      throw UsageError(fmt::format("history export: {} cannot be written: {}", path_, std::strerror(errno)));
+    if (file_) file_->finish();
   }
 
  private:
-  void flush() {
-    write_all(fd_, pending_, path_ == "-" ? "standard output" : path_);
-    pending_.clear();
-  }
-
-  std::string path_, temporary_, pending_;
-  int fd_ = STDOUT_FILENO;
+  std::optional<NewFile> file_;
 };
 
 std::unordered_map<std::int64_t, const store::Run*> runs_by_number(const store::Contents& contents) {
@@ -187,8 +169,8 @@ void write_otava(const store::Contents& contents, ExportFile& out) {
     ++written;
   }
   if (left_out > 0)
-    fmt::print(stderr, "assay: history export: left out {} without all of the {} series: --series PATTERN picks some\n",
-               report::plural(static_cast<std::int64_t>(left_out), "run"), contents.series.size());
+    say("assay: history export: left out {} without all of the {} series: --series PATTERN picks some\n",
+        report::plural(static_cast<std::int64_t>(left_out), "run"), contents.series.size());
   if (written == 0) throw Error("history export: no run has all of these series", ExitCode::no_data);
 }
 

@@ -2,6 +2,7 @@
 #include "cli/files.h"
 #include "cli/history/history.h"
 #include "harness/core/host.h"
+#include "harness/core/streams.h"
 #include "harness/json/json.h"
 #include "reports/history/branch.h"
 #include "reports/history/document.h"
@@ -45,8 +46,8 @@ struct CheckFlags {
   std::optional<int> max_age;
 };
 
-ExitCode say(const char* verb, ExitCode code, const std::string& why) {
-  if (code == ExitCode::no_data) fmt::print(stderr, "assay: {}: {}\n", verb, why);
+ExitCode with_reason(const char* verb, ExitCode code, const std::string& why) {
+  if (code == ExitCode::no_data) say("assay: {}: {}\n", verb, why);
   return code;
 }
 
@@ -63,13 +64,15 @@ ExitCode check_branch(const CheckFlags& flags, store::Store& store, const histor
   const history::BranchComparison comparison = history::compare_branch(store.read(flags.branch), flags.branch, main);
   const report::Document document = history::branch_document(comparison, main);
   flags.files.write("history check", document, document, history::branch_json(comparison, main));
-  return say("history check", comparison.exit_code(), fmt::format("no run of branch {} can be compared", flags.branch));
+  return with_reason("history check", comparison.exit_code(),
+                     fmt::format("no run of branch {} can be compared", flags.branch));
 }
 
 ExitCode run_check(const CheckFlags& flags) {
   const fs::path path = store_path(flags.store);
   if (!fs::exists(path))
-    return say("history check", ExitCode::no_data, fmt::format("{}: no such history; was it lost?", path.string()));
+    return with_reason("history check", ExitCode::no_data,
+                       fmt::format("{}: no such history; was it lost?", path.string()));
   const history::Options options = flags.judge.options("history check");
   store::Store store = store::Store::open_existing(path);
   const history::History history = history::read_history(store, options);
@@ -83,7 +86,7 @@ ExitCode run_check(const CheckFlags& flags) {
                      report::render_junit(history::history_suite(history, outcome)));
   flags.files.write("history check", history::history_document(history), history::short_document(history),
                     history::history_json(history));
-  return say("history check", outcome.code, outcome.why);
+  return with_reason("history check", outcome.code, outcome.why);
 }
 
 struct ReportFlags {
@@ -103,8 +106,9 @@ ExitCode run_history_report(const ReportFlags& flags) {
                     history::history_json(history));
   const bool any = std::any_of(history.series.begin(), history.series.end(),
                                [&](const history::TrackedSeries& one) { return view.shows(one.name); });
-  return say("history report", any ? ExitCode::ok : ExitCode::no_data,
-             history.series.empty() ? "the history is empty" : fmt::format("no series matches {}", flags.pattern));
+  return with_reason(
+      "history report", any ? ExitCode::ok : ExitCode::no_data,
+      history.series.empty() ? "the history is empty" : fmt::format("no series matches {}", flags.pattern));
 }
 
 ExitCode run_reanalyse(const ReportFlags& flags) {

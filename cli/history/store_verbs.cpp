@@ -1,11 +1,11 @@
 // Verbs that look after the store: merge, alias, compact, salvage.
 #include "cli/history/history.h"
+#include "harness/core/streams.h"
 #include "harness/store/store.h"
 #include "reports/data/words.h"
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 
 namespace assay::cli {
@@ -28,13 +28,15 @@ store::Night first_kept(const std::string& keep, store::Night last) {
 
 ExitCode run_merge(const StoreVerbOptions& options) {
   store::Store store = store::Store::open(store_path(options.store));
+  results_are_stored();
   for (const std::string& file : options.files)
-    fmt::print("{}: {} taken\n", file, report::plural(static_cast<std::int64_t>(store.merge(file)), "run"));
+    show("{}: {} taken\n", file, report::plural(static_cast<std::int64_t>(store.merge(file)), "run"));
   return ExitCode::ok;
 }
 
 ExitCode run_alias(const StoreVerbOptions& options) {
   store::Store::open_existing(store_path(options.store)).alias(options.first, options.second);
+  results_are_stored();
   fmt::print("{} continues {}\n", options.second, options.first);
   return ExitCode::ok;
 }
@@ -43,16 +45,18 @@ ExitCode run_compact(const StoreVerbOptions& options) {
   store::Store store = store::Store::open_existing(store_path(options.store));
   const auto last = store.last_night();
   if (!last) {
-    fmt::print(stderr, "assay: history compact: no run is there\n");
+    say("assay: history compact: no run is there\n");
     return ExitCode::no_data;
   }
   const std::size_t gone = store.compact(first_kept(options.first, *last));
+  results_are_stored();
   fmt::print("{} became weekly medians\n", report::plural(static_cast<std::int64_t>(gone), "figure"));
   return ExitCode::ok;
 }
 
 ExitCode run_salvage(const StoreVerbOptions& options) {
   const std::vector<std::string> lost = store::salvage(options.first, options.second);
+  results_are_stored();
   for (const std::string& line : lost) fmt::print("lost: {}\n", line);
   fmt::print("{}: {}\n", options.second, lost.empty() ? "everything could be read" : "what could be read");
   return ExitCode::ok;

@@ -1,8 +1,8 @@
 #include "harness/archive/tar.h"
 
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/core/text.h"
-#include "harness/record/files.h"
 
 #include <archive.h>
 #include <archive_entry.h>

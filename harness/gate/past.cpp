@@ -1,9 +1,9 @@
 #include "harness/gate/past.h"
 
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/core/utc.h"
 #include "harness/json/json.h"
-#include "harness/record/files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,11 +20,9 @@ namespace {
 constexpr std::uintmax_t max_bytes = 256u << 10;
 
 std::string content(const std::filesystem::path& file) {
-  try {
-    return read_whole(file, 2 * max_bytes);
-  } catch (const Error&) {
-    return {};
-  }
+  std::error_code none;
+  if (std::filesystem::status(file, none).type() == std::filesystem::file_type::not_found) return {};
+  return read_whole(file, 2 * max_bytes);
 }
 
 std::string times(std::size_t count) { return count == 1 ? "once" : fmt::format("{} times", count); }
@@ -72,17 +70,14 @@ void remember(const std::filesystem::path& file, std::time_t now, const Decision
   const std::string kept = full ? content(file) : std::string();
   const std::string newest = full ? kept.substr(kept.find('\n', kept.size() / 2) + 1) : std::string();
   // Not synced: a gate must not wait for a busy disk.
-  const std::filesystem::path target = full ? file.string() + ".new" : file.string();
-  const int fd = ::open(target.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (full ? O_TRUNC : O_APPEND), 0644);
-  if (fd < 0) throw Error(fmt::format("{}: {}", target.string(), std::strerror(errno)));
-  try {
-    write_all(fd, newest + line, target);
-  } catch (...) {
-    ::close(fd);
-    throw;
+  if (full) {
+    NewFile shorter(file);
+    shorter.write(newest + line);
+    return shorter.finish(false);
   }
-  ::close(fd);
-  if (full) std::filesystem::rename(target, file, error);
+  const Descriptor fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+  if (fd < 0) throw Error(fmt::format("{}: {}", file.string(), std::strerror(errno)));
+  write_all(fd, line, file);
 }
 
 }  // namespace assay::gate

@@ -19,7 +19,7 @@ struct Past {
 
 inline constexpr int past_days = 7;
 
-// Lines that are not understood are skipped; a file that is absent or unreadable gives nothing.
+// Lines that are not understood are skipped; a file that is absent gives nothing. Throws Error if it cannot be read.
 Past read_past(const std::filesystem::path& file, std::time_t now, int days = past_days);
 // Appends what was found, as a verdict of suspect or drain; nothing if there are only remarks. Throws Error if it
 // cannot be written.

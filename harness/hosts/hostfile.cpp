@@ -2,18 +2,15 @@
 #include "harness/hosts/hostfile.h"
 
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
 #include <initializer_list>
 #include <optional>
-#include <system_error>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -203,18 +200,14 @@ std::vector<AllocatedHost> parse_hostfile(std::string_view text, const std::stri
 }
 
 std::vector<AllocatedHost> read_hostfile(const std::filesystem::path& path, const std::string& flag) {
-  const std::string name = fmt::format("{} {}", flag, one_line(path.string()));
-  std::error_code none;
-  if (std::filesystem::is_directory(path, none)) throw UsageError(fmt::format("{}: a folder, not a file", name));
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw UsageError(fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
-  std::string text(max_bytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (file.bad()) throw UsageError(fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
-  if (text.size() > max_bytes) throw UsageError(fmt::format("{}: larger than {} MiB", name, max_bytes >> 20));
+  std::string text;
+  try {
+    text = read_whole(path, max_bytes, Pipes::read);
+  } catch (const Error& error) {
+    throw UsageError(fmt::format("{}: {}", flag, error.what()));
+  }
   std::vector<AllocatedHost> hosts = parse_hostfile(text, one_line(path.string()));
-  if (hosts.empty()) throw UsageError(fmt::format("{}: names no host", name));
+  if (hosts.empty()) throw UsageError(fmt::format("{} {}: names no host", flag, one_line(path.string())));
   return hosts;
 }
 

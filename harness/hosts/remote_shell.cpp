@@ -3,13 +3,13 @@
 
 #include "harness/channel/connect.h"
 #include "harness/core/error.h"
+#include "harness/core/streams.h"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -37,7 +37,7 @@ int remote_shell_main(const std::string& host, const std::vector<std::string>& w
   std::vector<Message> messages;
   while (client.receive(messages)) {
     for (const Message& message : std::exchange(messages, {})) {
-      if (const auto* printed = std::get_if<message::Printed>(&message)) fmt::print(stderr, "{}", printed->text);
+      if (const auto* printed = std::get_if<message::Printed>(&message)) say_text(printed->text);
       if (const auto* refused = std::get_if<message::Refused>(&message)) throw Error(refused->reason);
       if (const auto* ended = std::get_if<message::Ended>(&message)) return exit_code(ended->status);
     }

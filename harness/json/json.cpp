@@ -1,6 +1,7 @@
 #include "harness/json/json.h"
 
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/json/shared.h"
@@ -8,10 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <unordered_map>
 #include <utility>
@@ -195,16 +194,12 @@ Json read_json(const std::filesystem::path& path) {
   if (status.type() == fs::file_type::not_found) throw UsageError(fmt::format("{}: no such file", name));
   if (error) throw UsageError(fmt::format("{}: {}", name, error.message()));
   if (fs::is_directory(status)) throw UsageError(fmt::format("{}: is a folder, not a file", name));
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw UsageError(fmt::format("{}: {}", name, std::strerror(errno)));
-  // Read in chunks: a pipe has no size, a device file no end.
   std::string text;
-  std::string chunk(std::size_t{1} << 16, '\0');
-  while (file.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || file.gcount() > 0) {
-    text.append(chunk, 0, static_cast<std::size_t>(file.gcount()));
-    if (text.size() > max_file_bytes) throw UsageError(fmt::format("{}: larger than 64 MiB", name));
+  try {
+    text = read_whole(path, max_file_bytes, Pipes::read);
+  } catch (const Error& caught) {
+    throw UsageError(caught.what());
   }
-  if (file.bad()) throw UsageError(fmt::format("{}: cannot be read", name));
   return parse_json(text, name);
 }
 

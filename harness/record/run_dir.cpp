@@ -5,7 +5,6 @@
 #include "harness/core/text.h"
 #include "harness/json/members.h"
 #include "harness/record/content_hash.h"
-#include "harness/record/files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -25,10 +24,12 @@ namespace {
 
 constexpr std::size_t inline_samples = 200;
 
-// Ignores what a run killed at its very start leaves: it has no run.json yet, and nothing to lose.
+// Ignores what a run killed at its very start leaves: it has no run.json or record yet, and nothing to lose.
 bool holds_anything(const fs::path& dir) {
   for (const auto& entry : fs::directory_iterator(dir))
-    if (const fs::path name = entry.path().filename(); name != ".lock" && name != "run.json.tmp") return true;
+    if (const fs::path name = entry.path().filename();
+        name != ".lock" && !is_temporary(name) && (name != "records.jsonl" || !fs::is_empty(entry.path())))
+      return true;
   return false;
 }
 
@@ -63,11 +64,29 @@ void repair_end(int fd, const fs::path& path) {
     throw Error(fmt::format("cannot cut {}: {}", path.string(), std::strerror(errno)));
 }
 
-int open_records(const fs::path& dir) {
+// Opens a file of the run directory to append to it; -1 with errno. Links are not followed: others may have made them.
+int open_own(const fs::path& path, int flags) {
+  return ::open(path.c_str(), flags | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+}
+
+Descriptor open_records(const fs::path& dir) {
   const fs::path path = dir / "records.jsonl";
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0) throw UsageError(fmt::format("{} cannot be written: {}", path.string(), std::strerror(errno)));
+  Descriptor fd(open_own(path, O_RDWR | O_NONBLOCK));
+  struct stat about {};
+  if (fd < 0 || ::fstat(fd, &about) != 0 || !S_ISREG(about.st_mode))
+    throw UsageError(fmt::format("{} cannot be written: {}", path.string(),
+                                 fd < 0 ? std::strerror(errno) : "it is no regular file"));
   return fd;
+}
+
+// Makes a folder of the run directory. Throws RunDirError.
+void make_folder(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), 0777) == 0) return;
+  const int error = errno;
+  struct stat about {};
+  if (error != EEXIST || ::lstat(folder.c_str(), &about) != 0 || !S_ISDIR(about.st_mode))
+    throw RunDirError(fmt::format("cannot write {}: {}", folder.string(),
+                                  error == EEXIST ? "it is no folder" : std::strerror(error)));
 }
 
 // Moves long sample lists into a separate file.
@@ -77,7 +96,7 @@ void spill_samples(const fs::path& dir, Record& record) {
   const std::string name = fmt::format("series/{:016x}-{}.json", hash64(record.identity().text()), record.attempt);
   const SeriesFile file{record_schema,        record.key, record.attempt, samples.unit, std::move(samples.values),
                         std::move(samples.at)};
-  fs::create_directory(dir / "series");
+  make_folder(dir / "series");
   replace_file(dir / name, dump_line(json_of(file)) + "\n");
   samples.series = name;
   samples.values.clear();
@@ -89,8 +108,6 @@ std::string line_of(const fs::path& dir, Record record) {
   record.samples.count = std::max(record.samples.count, static_cast<std::int64_t>(record.samples.values.size()));
   try {
     spill_samples(dir, record);
-  } catch (const fs::filesystem_error& caught) {
-    throw RunDirError(fmt::format("cannot write {}: {}", (dir / "series").string(), caught.code().message()));
   } catch (const Error& caught) {
     throw RunDirError(caught.what());
   }
@@ -126,42 +143,40 @@ std::pair<fs::path, bool> new_run_folder(const fs::path& dir) {
 }
 
 void write_new(const fs::path& path, std::string_view text) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  ::unlink(path.c_str());  // what a killed run has left
+  Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (fd < 0) throw RunDirError(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
   try {
     write_all(fd, text, path);
   } catch (const Error& caught) {
-    ::close(fd);
     throw RunDirError(caught.what());
   }
-  ::close(fd);
+  if (!fd.close()) throw RunDirError(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+}
+
+// What a run that could not be written has left would be in the way of the next try.
+void remove_leftovers(const fs::path& path, bool existed) {
+  std::error_code none;
+  for (const char* name : {"records.jsonl", "run.json", ".lock", "series"}) fs::remove_all(path / name, none);
+  if (!existed) fs::remove(path, none);
 }
 
 }  // namespace
 
 void write_run(const fs::path& dir, const Json& run, std::vector<Record> records) {
-  const fs::path path = new_run_folder(dir).first;
-  std::string lines;
-  for (Record& record : records) lines += line_of(path, std::move(record));
-  write_new(path / "records.jsonl", lines);
-  write_new(path / "run.json", text_of_run(run));
+  const auto [path, existed] = new_run_folder(dir);
+  try {
+    std::string lines;
+    for (Record& record : records) lines += line_of(path, std::move(record));
+    write_new(path / "records.jsonl", lines);
+    write_new(path / "run.json", text_of_run(run));
+  } catch (...) {
+    remove_leftovers(path, existed);
+    throw;
+  }
 }
 
 RunWriter::RunWriter(fs::path dir) : dir_(std::move(dir)) {}
-
-RunWriter::RunWriter(RunWriter&& other) noexcept
-    : dir_(std::move(other.dir_)), lock_(std::move(other.lock_)), records_fd_(std::exchange(other.records_fd_, -1)) {}
-
-RunWriter& RunWriter::operator=(RunWriter&& other) noexcept {
-  std::swap(dir_, other.dir_);
-  std::swap(lock_, other.lock_);
-  std::swap(records_fd_, other.records_fd_);
-  return *this;
-}
-
-RunWriter::~RunWriter() {
-  if (records_fd_ >= 0) ::close(records_fd_);
-}
 
 RunWriter RunWriter::create(const fs::path& dir, const Json& run) {
   const auto [path, existed] = new_run_folder(dir);
@@ -173,15 +188,12 @@ RunWriter RunWriter::create(const fs::path& dir, const Json& run) {
     if (!existed) fs::remove(path, error);
     throw;
   }
+  if (holds_anything(path)) throw UsageError(fmt::format("{} holds a run already", dir.string()));
   try {
-    if (holds_anything(path)) throw UsageError(fmt::format("{} holds a run already", dir.string()));
-    writer.update_run(run);
     writer.records_fd_ = open_records(path);
-    sync_folder(path);
+    writer.update_run(run);  // last: where it is, so are the records
   } catch (const Error& caught) {
-    // Nothing ran: leave nothing behind.
-    for (const char* name : {"records.jsonl", "run.json", ".lock"}) fs::remove(path / name, error);
-    if (!existed) fs::remove(path, error);
+    remove_leftovers(path, existed);
     throw UsageError(fmt::format("{} cannot hold a run: {}", dir.string(), caught.what()));
   }
   return writer;
@@ -194,6 +206,9 @@ RunWriter RunWriter::resume(const fs::path& dir) {
     throw UsageError(fmt::format("{} holds no run (no run.json): nothing to resume", dir.string()));
   RunWriter writer(path);
   writer.lock_ = RunLock(path);
+  for (const fs::path& folder : {path, path / "series"})
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+      if (is_temporary(entry->path())) ::unlink(entry->path().c_str());  // of a killed part of the run
   writer.records_fd_ = open_records(path);
   try {
     repair_end(writer.records_fd_, path / "records.jsonl");
@@ -232,18 +247,15 @@ void RunWriter::write_file(const std::string& name, std::string_view text, bool 
                                  [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
   if (!plain) throw Error(fmt::format("{} is no file that a worker may write", in_quotes(name)));
   const fs::path path = dir_ / name;
-  std::error_code error;
-  fs::create_directory(dir_ / "mllog", error);
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (replace ? O_TRUNC : 0), 0644);
+  make_folder(dir_ / "mllog");
+  const Descriptor fd(open_own(path, O_WRONLY | O_NONBLOCK | (replace ? O_TRUNC : 0)));
   if (fd < 0) throw RunDirError(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
   try {
     write_all(fd, text, path);
     if (::fsync(fd) != 0) throw Error(fmt::format("cannot sync {}: {}", path.string(), std::strerror(errno)));
   } catch (const Error& caught) {
-    ::close(fd);
     throw RunDirError(caught.what());
   }
-  ::close(fd);
 }
 
 }  // namespace assay

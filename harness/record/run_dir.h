@@ -2,6 +2,7 @@
 #pragma once
 
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/record/record.h"
 #include "harness/record/run_lock.h"
 
@@ -31,10 +32,6 @@ class RunWriter {
  public:
   static RunWriter create(const std::filesystem::path& dir, const Json& run);
   static RunWriter resume(const std::filesystem::path& dir);
-  RunWriter(RunWriter&&) noexcept;
-  RunWriter& operator=(RunWriter&&) noexcept;
-  ~RunWriter();
-
   const std::filesystem::path& dir() const { return dir_; }
   // Long sample lists (over 200) are written to series/ before the line.
   void append(Record record);
@@ -49,7 +46,7 @@ class RunWriter {
 
   std::filesystem::path dir_;
   RunLock lock_;
-  int records_fd_ = -1;
+  Descriptor records_fd_;
 };
 
 // A finished run at once: a new directory (or an empty one), run.json last. Durable after sync_file_system(), so that
@@ -85,19 +82,26 @@ struct RunData {
   std::vector<const Record*> last_attempts() const;
 };
 
-// Throws UsageError if the directory holds no run, or its schema is not known.
+// A record's series file is not there.
+class MissingSeries : public Error {
+ public:
+  using Error::Error;
+};
+
+// Throws UsageError if the directory holds no run, or its schema is not known; Error, which names the file, if a file
+// cannot be read or a line is too long for a record.
 RunData read_run(const std::filesystem::path& dir);
 // Many runs for reports, on all cores, in the given order, without what no report reads: a plan's cases keep key, ranks
 // and seed, and records keep sensors in Hz, W and J. Throws what reading the first bad run throws.
 std::vector<RunData> read_runs(const std::vector<std::filesystem::path>& dirs);
-// The text of run.json. Throws UsageError if there is none, or it cannot be read.
+// The text of run.json. Throws UsageError if there is none, Error if it cannot be read.
 std::string read_run_json(const std::filesystem::path& dir);
 // A run from the text of its files, which `file` gives by their names below the directory: as read_runs() reads it, but
 // each record has all its samples. `dir` is only its name. Throws UsageError for a bad run.json, Error for a bad
 // series, and what `file` throws.
 RunData run_of_files(const std::filesystem::path& dir,
                      const std::function<const std::string&(const std::string& name)>& file);
-// Every sample of a record, from its line or its series file. Throws Error if the file cannot be read.
+// Every sample of a record, from its line or its series file. Throws MissingSeries, and Error if it cannot be read.
 std::vector<double> all_samples(const RunData& run, const Record& record);
 // The same with the time of each in seconds since the record's start; `at` is empty if unknown.
 std::pair<std::vector<double>, std::vector<double>> timed_samples(const RunData& run, const Record& record);

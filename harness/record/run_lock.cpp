@@ -2,8 +2,8 @@
 #include "harness/record/run_lock.h"
 
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/core/host.h"
-#include "harness/record/files.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -61,13 +61,12 @@ double seconds_of(const timespec& time) {
 
 // Seconds since the lock was touched, by the clock that stamps files in this folder.
 double age_of(int fd, const fs::path& dir) {
-  const fs::path probe = dir / fmt::format(".lock.{}", ::getpid());
-  const int other = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  fs::path probe;
+  const Descriptor other = create_temporary(dir, probe);
   struct stat now {
   }, then{};
-  const bool known =
-      other >= 0 && ::futimens(other, nullptr) == 0 && ::fstat(other, &now) == 0 && ::fstat(fd, &then) == 0;
-  if (other >= 0) ::close(other), ::unlink(probe.c_str());
+  const bool known = ::futimens(other, nullptr) == 0 && ::fstat(other, &now) == 0 && ::fstat(fd, &then) == 0;
+  ::unlink(probe.c_str());
   return known ? seconds_of(now.st_mtim) - seconds_of(then.st_mtim) : 0;
 }
 
@@ -96,7 +95,7 @@ void refuse_while_held(int fd, const fs::path& dir, bool locked) {
 
 RunLock::RunLock(const fs::path& dir) : refreshed_(std::chrono::steady_clock::now()) {
   const fs::path path = dir / ".lock";
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (fd_ < 0) throw UsageError(fmt::format("{} is not writable: {}", dir.string(), std::strerror(errno)));
   const auto give_up = [&] { ::close(std::exchange(fd_, -1)); };
   const bool locked = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;

@@ -1,17 +1,16 @@
 // Reads run directories.
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/json/members.h"
 #include "harness/record/content_hash.h"
-#include "harness/record/files.h"
 #include "harness/record/run_dir.h"
 
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -73,7 +72,10 @@ void keep_identities(Json& run) {
   }
 }
 
-RunData read_run(const fs::path& dir, const std::string& run_text, std::istream& lines, JsonPool& pool, bool whole) {
+// Gives the next line and whether it ended with a newline; false after the last.
+using NextLine = std::function<bool(std::string& line, bool& ended)>;
+
+RunData read_run(const fs::path& dir, const std::string& run_text, const NextLine& next, JsonPool& pool, bool whole) {
   RunData data;
   data.dir = dir;
   std::uint64_t lines_hash = 0;
@@ -89,18 +91,18 @@ RunData read_run(const fs::path& dir, const std::string& run_text, std::istream&
     throw UsageError(fmt::format("{}: {}", (dir / "run.json").string(), caught.what()));
   }
   std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
+  bool ended = true;
+  for (int number = 1; next(line, ended); ++number) {
     if (line.empty()) continue;
+    if (line.size() > max_line_bytes) throw Error(fmt::format("{}: line {} is too long", dir.string(), number));
     lines_hash += hash64(line);
     try {
-      if (line.size() > max_line_bytes) throw Error(fmt::format("longer than {} bytes", max_line_bytes));
       data.records.push_back(Record::from_text(line, pool));
       if (!whole) drop_unread(data.records.back());
       data.lines.push_back(number);
     } catch (const std::exception& caught) {
-      const bool torn = lines.eof();
       data.problems.push_back(fmt::format("records.jsonl line {}: {}{}", number, caught.what(),
-                                          torn ? " (the last line, cut short by a kill)" : ""));
+                                          ended ? "" : " (the last line, cut short by a kill)"));
     }
   }
   // A sum, so that the order of lines does not matter.
@@ -110,10 +112,22 @@ RunData read_run(const fs::path& dir, const std::string& run_text, std::istream&
   return data;
 }
 
+bool is_absent(const fs::path& path) {
+  std::error_code error;
+  return fs::status(path, error).type() == fs::file_type::not_found;
+}
+
 RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
   const std::string run = read_run_json(dir);
-  std::ifstream lines(dir / "records.jsonl", std::ios::binary);
-  return read_run(dir, run, lines, pool, whole);
+  const fs::path file = dir / "records.jsonl";
+  if (is_absent(file)) throw UsageError(fmt::format("{} holds no run (no records.jsonl)", dir.string()));
+  LineReader lines(file, max_line_bytes);
+  const NextLine next = [&](std::string& line, bool& ended) {
+    const bool more = lines.next(line);
+    ended = lines.ended();
+    return more;
+  };
+  return read_run(dir, run, next, pool, whole);
 }
 
 std::string series_name(const Record& record) {
@@ -135,22 +149,22 @@ SeriesFile parse_series(const std::string& text, const fs::path& path) {
 }  // namespace
 
 std::string read_run_json(const fs::path& dir) {
-  std::error_code error;
-  if (!fs::exists(dir / "run.json", error)) {
-    if (!fs::exists(dir, error)) throw UsageError(fmt::format("{}: no such directory", dir.string()));
-    throw UsageError(fmt::format("{} holds no run (no run.json)", dir.string()));
-  }
-  try {
-    return read_whole(dir / "run.json", max_run_bytes);
-  } catch (const Error& caught) {
-    throw UsageError(fmt::format("{}: {}", (dir / "run.json").string(), caught.what()));
-  }
+  if (is_absent(dir)) throw UsageError(fmt::format("{}: no such directory", dir.string()));
+  if (is_absent(dir / "run.json")) throw UsageError(fmt::format("{} holds no run (no run.json)", dir.string()));
+  return read_whole(dir / "run.json", max_run_bytes);
 }
 
 RunData run_of_files(const fs::path& dir, const std::function<const std::string&(const std::string& name)>& file) {
   JsonPool pool;
-  std::istringstream lines(file("records.jsonl"));
-  RunData run = read_run(dir, file("run.json"), lines, pool, false);
+  const NextLine next = [rest = std::string_view(file("records.jsonl"))](std::string& line, bool& ended) mutable {
+    if (rest.empty()) return false;
+    const std::size_t end = rest.find('\n');
+    line = rest.substr(0, end);
+    ended = end != rest.npos;
+    rest.remove_prefix(ended ? end + 1 : rest.size());
+    return true;
+  };
+  RunData run = read_run(dir, file("run.json"), next, pool, false);
   for (Record& record : run.records) {
     if (!record.samples.series) continue;
     const std::string name = series_name(record);
@@ -194,13 +208,8 @@ std::vector<RunData> read_runs(const std::vector<fs::path>& dirs) {
 std::pair<std::vector<double>, std::vector<double>> timed_samples(const RunData& run, const Record& record) {
   if (!record.samples.series) return {record.samples.values, record.samples.at};
   const fs::path path = run.dir / series_name(record);
-  std::string text;
-  try {
-    text = read_whole(path, max_run_bytes);
-  } catch (const Error& caught) {
-    throw Error(fmt::format("{}: {}", path.string(), caught.what()));
-  }
-  SeriesFile file = parse_series(text, path);
+  if (is_absent(path)) throw MissingSeries(fmt::format("{}: no such file", path.string()));
+  SeriesFile file = parse_series(read_whole(path, max_run_bytes), path);
   return {std::move(file.values), std::move(file.at)};
 }
 

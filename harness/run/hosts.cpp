@@ -2,6 +2,7 @@
 #include "harness/run/hosts.h"
 
 #include "harness/core/error.h"
+#include "harness/core/streams.h"
 #include "harness/core/units.h"
 #include "harness/hosts/agent.h"
 #include "harness/json/members.h"
@@ -10,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstdlib>
 
 namespace assay {
@@ -44,11 +44,11 @@ std::variant<Hosts, ExitCode> take_part(const RunRequest& request, const Plan& p
   std::unique_ptr<ChannelServer> server;
   if (allocation.part == Part::unmet) server = meet_through_mpi(allocation);
   if (allocation.part == Part::bystander) {
-    fmt::print(stderr, "assay: rank {}: rank 0 runs the plan and starts its own workers\n", allocation.rank);
+    say("assay: rank {}: rank 0 runs the plan and starts its own workers\n", allocation.rank);
     return ExitCode::ok;
   }
   if (allocation.part == Part::agent && allocation.local_rank > 0) {
-    fmt::print(stderr, "assay: rank {}: another rank of this host is its agent\n", allocation.rank);
+    say("assay: rank {}: another rank of this host is its agent\n", allocation.rank);
     return ExitCode::ok;
   }
   if (allocation.part == Part::agent) return static_cast<ExitCode>(serve(request, allocation, plan));
@@ -60,12 +60,12 @@ std::variant<Hosts, ExitCode> take_part(const RunRequest& request, const Plan& p
   options.device = std::string(name_of(request.plan.device));
   options.plan = fingerprint(request, plan);
   options.start_limit_seconds = launch_limit();
-  options.note = [](const std::string& line) { fmt::print(stderr, "assay: {}\n", line); };
+  options.note = [](const std::string& line) { say("assay: {}\n", line); };
   options.server = std::move(server);
   hosts.agents = std::make_unique<Agents>(allocation, std::move(options));
   allocation = hosts.agents->allocation();
   hosts.infos = hosts.agents->hosts();
-  for (const Finding& finding : find_differences(*hosts.agents)) fmt::print(stderr, "assay: {}\n", finding.seen);
+  for (const Finding& finding : find_differences(*hosts.agents)) say("assay: {}\n", finding.seen);
   return hosts;
 }
 

@@ -4,6 +4,7 @@
 #include "harness/comm/communicator.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/streams.h"
 #include "harness/hosts/agent_starter.h"
 
 #include <poll.h>
@@ -32,7 +33,7 @@ using Text = std::array<char, text_bytes>;
     (void)!::write(pipe, all.data(), text_bytes);
     std::exit(0);  // finalises MPI
   } catch (const std::exception& error) {
-    fmt::print(stderr, "assay: {}\n", error.what());
+    say("assay: {}\n", error.what());
     std::_Exit(4);
   }
 }

@@ -1,6 +1,7 @@
 // Progress lines.
 #include "harness/run/progress.h"
 
+#include "harness/core/streams.h"
 #include "harness/core/units.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 namespace assay {
@@ -32,21 +32,19 @@ std::size_t terminal_width() {
 LiveLine::LiveLine() : shown_(isatty(STDERR_FILENO) == 1) {}
 
 void LiveLine::clear() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) say("\r\033[K");
 }
 
 void LiveLine::draw(std::string text) {
   if (!shown_) return;
   if (const std::size_t width = terminal_width(); text.size() >= width) text.resize(width - 1);
   clear();
-  fmt::print(stderr, "{}", text);
-  std::fflush(stderr);
+  say_text(text);
 }
 
 void LiveLine::note(const std::string& text) {
   clear();
-  fmt::print(stderr, "{}\n", text);
-  std::fflush(stderr);
+  say("{}\n", text);
 }
 
 std::string headline(const Record& record) {

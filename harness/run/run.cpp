@@ -4,6 +4,7 @@
 #include "harness/core/build_id.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/streams.h"
 #include "harness/core/units.h"
 #include "harness/core/version.h"
 #include "harness/device/cpu/team.h"
@@ -186,7 +187,7 @@ class FolderSink final : public RunSink {
     try {
       trace::write_chrome_trace((writer_.dir() / "trace.json").string(), timelines);
     } catch (const std::exception& error) {
-      fmt::print(stderr, "assay: {}\n", error.what());
+      say("assay: {}\n", error.what());
     }
   }
   void keep_alive() override { writer_.refresh_lock(); }
@@ -256,7 +257,7 @@ Outcome measure(const RunRequest& request, const Prepared& prepared, bool each_h
     writer.update_run(run);
   } catch (const Error& error) {
     // Usually a full disk; what was written stays valid.
-    fmt::print(stderr, "assay: {}\n", error.what());
+    say("assay: {}\n", error.what());
     outcome = {.complete = false, .writable = false};
   }
   return outcome;
@@ -271,8 +272,8 @@ ExitCode conclude(const RunRequest& request, const Outcome& outcome, std::size_t
   code = worst(code, exit_code_of(data, planned));
   if (request.report && outcome.writable) request.report(std::move(data), !request.faults.empty());
   if (outcome.complete) return code;
-  fmt::print(stderr, "assay: not complete; continue with: assay run --resume {}\n",
-             (request.resume ? *request.resume : fs::proximate(dir)).string());
+  say("assay: not complete; continue with: assay run --resume {}\n",
+      (request.resume ? *request.resume : fs::proximate(dir)).string());
   return worst(code, ExitCode::no_data);
 }
 
@@ -327,7 +328,7 @@ ExitCode run_plan(const RunRequest& asked, std::span<const Family> families) {
   RunWriter writer =
       request.resume ? RunWriter::resume(*request.resume) : RunWriter::create(request.out.value_or(default_out()), run);
   if (prepared.before) {
-    for (const std::string& problem : prepared.before->problems) fmt::print(stderr, "assay: {}\n", problem);
+    for (const std::string& problem : prepared.before->problems) say("assay: {}\n", problem);
     run["resumed"].push_back(
         {{"started", utc_now()}, {"argv", request.command_line}, {"version", build_info().version}});
   }

@@ -1,9 +1,9 @@
 #include "harness/run/timeline.h"
+#include "harness/core/streams.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <span>
 #include <utility>
@@ -49,8 +49,8 @@ void Timeline::send_rest() {
 
 void Timeline::send(std::vector<trace::Entry> entries) {
   if (entries.size() > entries_per_case) {
-    fmt::print(stderr, "assay worker: trace: {} of {} spans of this case are dropped\n",
-               entries.size() - entries_per_case, entries.size());
+    say("assay worker: trace: {} of {} spans of this case are dropped\n", entries.size() - entries_per_case,
+        entries.size());
     entries.resize(entries_per_case);
   }
   const std::span all(entries);

@@ -2,6 +2,7 @@
 #include "harness/run/worker_link.h"
 
 #include "harness/core/error.h"
+#include "harness/core/streams.h"
 #include "harness/hosts/allocation.h"
 #include "harness/hosts/slurm.h"
 
@@ -118,7 +119,7 @@ void WorkerLink::listen() {
     try {
       if (!client_->receive(messages)) die();
     } catch (const Error& error) {
-      fmt::print(stderr, "assay worker: bad order: {}\n", error.what());
+      say("assay worker: bad order: {}\n", error.what());
       die();
     }
     for (Message& message : messages) handle(std::move(message));
@@ -127,7 +128,7 @@ void WorkerLink::listen() {
 
 void WorkerLink::handle(Message message) {
   if (const auto* refused = std::get_if<message::Refused>(&message)) {
-    fmt::print(stderr, "assay worker: {}\n", refused->reason);
+    say("assay worker: {}\n", refused->reason);
     std::_Exit(4);
   }
   if (std::holds_alternative<message::Where>(message)) return send_heartbeat();

@@ -1,6 +1,6 @@
 #include "harness/store/database.h"
 
-#include "harness/record/files.h"
+#include "harness/core/files.h"
 #include "harness/store/store.h"
 
 #include <fmt/format.h>

@@ -1,14 +1,13 @@
 // What can still be read of a damaged store. Rows are looked up one by one, so that a damaged page costs only what is
 // on it; where the first page is damaged, that of an empty store takes its place: all stores have their tables at the
 // same pages, because nothing is ever dropped or vacuumed whole.
-#include "harness/record/files.h"
+#include "harness/core/files.h"
 #include "harness/store/ready.h"
 #include "harness/store/schema.h"
 #include "harness/store/tables.h"
 #include "harness/store/writer.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <functional>
@@ -20,27 +19,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::uintmax_t max_bytes = std::uintmax_t{64} << 30;
-
-// A folder beside the new store, removed with what is in it.
-class WorkFolder {
- public:
-  explicit WorkFolder(const fs::path& beside) : path_(fmt::format("{}.salvage-{}", beside.string(), ::getpid())) {
-    std::error_code error;
-    fs::create_directory(path_, error);
-    if (error) throw UsageError(fmt::format("{} cannot be made: {}", path_.string(), error.message()));
-  }
-  ~WorkFolder() {
-    std::error_code none;
-    fs::remove_all(path_, none);
-  }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
-
-  fs::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
 
 void copy_bytes(const fs::path& from, const fs::path& to) {
   std::error_code error;
@@ -74,6 +52,7 @@ void replace_first_page(const fs::path& file, const fs::path& fresh) {
   std::copy_n(first.begin() + 24, 4, first.begin() + 92);           // the version for which that holds
   std::fstream out(file, std::ios::binary | std::ios::in | std::ios::out);
   out.write(first.data(), static_cast<std::streamsize>(first.size()));
+  if (!out.flush()) throw StoreError(fmt::format("{} cannot be written", file.string()));
 }
 
 class Salvage {
@@ -160,8 +139,8 @@ std::vector<std::string> salvage(const fs::path& damaged, const fs::path& to) {
   std::error_code none;
   if (!fs::is_regular_file(damaged, none)) throw UsageError(fmt::format("{}: no such file", damaged.string()));
   if (fs::exists(to, none)) throw UsageError(fmt::format("{} exists: name a new file", to.string()));
-  const WorkFolder folder(to);
-  const fs::path copy = folder / "copy", fresh = folder / "fresh";
+  const TemporaryFolder folder(to.string() + ".salvage");
+  const fs::path copy = folder.path() / "copy", fresh = folder.path() / "fresh";
   copy_bytes(damaged, copy);
   if (const fs::path log = damaged.string() + "-wal"; fs::exists(log, none)) copy_bytes(log, copy.string() + "-wal");
   std::optional<Database> made = ready_database(fresh, Database::Access::create);

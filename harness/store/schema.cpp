@@ -1,11 +1,9 @@
 #include "harness/store/schema.h"
 
-#include "harness/record/files.h"
+#include "harness/core/files.h"
 #include "harness/store/store.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <fstream>
@@ -69,11 +67,10 @@ std::string schema_text_of_version(std::span<const Migration> steps, std::int64_
 
 void keep_copy(Database& database, std::int64_t version) {
   const fs::path copy = fmt::format("{}.schema-{}", database.path().string(), version);
-  const fs::path unfinished = fmt::format("{}.{}", copy.string(), ::getpid());
-  std::error_code none;
-  fs::remove(unfinished, none);
+  const TemporaryFolder folder(copy);
+  const fs::path unfinished = folder.path() / "copy";
   Statement(database, "VACUUM INTO ?1").run(unfinished.string());
-  if (const int fd = ::open(unfinished.c_str(), O_RDONLY | O_CLOEXEC); fd >= 0) ::fsync(fd), ::close(fd);
+  sync_file_system(unfinished);
   fs::rename(unfinished, copy);
   sync_folder(fs::absolute(copy).parent_path());
 }
@@ -86,6 +83,10 @@ std::span<const Migration> migrations() {
 }
 
 void check_header(const fs::path& file, std::span<const Migration> steps) {
+  std::error_code none;
+  if (const fs::file_status status = fs::status(file, none);
+      fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status))
+    throw UsageError(fmt::format("{} cannot be a history: it is no file", file.string()));
   std::array<char, 100> header{};
   std::ifstream in(file, std::ios::binary);
   if (!in || in.peek() == std::ifstream::traits_type::eof()) return;

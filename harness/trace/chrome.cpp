@@ -1,16 +1,12 @@
 // Chrome trace JSON ("Trace Event Format"): complete events, one process per rank, one track per thread.
-#include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/trace/trace.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <limits>
-#include <memory>
 #include <set>
 
 namespace assay::trace {
@@ -32,35 +28,19 @@ std::string track_name(int thread) {
   return thread == 0 ? "main" : fmt::format("thread {}", thread);
 }
 
-struct Closer {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
 class Writer {
  public:
-  explicit Writer(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "wbe")) {
-    if (!file_) fail("open");
-  }
+  explicit Writer(const std::string& path) : file_(path) {}
   void event(const std::string& text) {
     put(first_ ? "\n" : ",\n");
     put(text);
     first_ = false;
   }
-  void put(std::string_view text) {
-    if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size()) fail("write");
-  }
-  void close() {
-    if (std::fflush(file_.get()) != 0) fail("write");
-    if (std::fclose(file_.release()) != 0) fail("write");
-  }
+  void put(std::string_view text) { file_.write(text); }
+  void close() { file_.finish(); }
 
  private:
-  [[noreturn]] void fail(const char* what) const {
-    throw Error(fmt::format("{}: cannot {} the trace: {}", path_, what, std::strerror(errno)));
-  }
-
-  std::string path_;
-  std::unique_ptr<std::FILE, Closer> file_;
+  NewFile file_;
   bool first_ = true;
 };
 

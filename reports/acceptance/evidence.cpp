@@ -3,10 +3,10 @@
 #include "reports/acceptance/evidence.h"
 
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/core/sha256.h"
 #include "harness/core/text.h"
 #include "harness/json/members.h"
-#include "harness/record/files.h"
 #include "harness/record/run_dir.h"
 
 #include <fmt/format.h>
@@ -18,8 +18,6 @@
 namespace assay::report {
 
 namespace {
-
-constexpr std::uintmax_t max_records_bytes = std::uintmax_t{4} << 30;
 
 enum class Part { gpu, nvlink, network, pcie, memory, disk };
 
@@ -130,18 +128,15 @@ void drop_serials(Json& json) {
 
 // The lines of records.jsonl of which a rank ran on the host.
 std::string records_of(const std::filesystem::path& run, const std::string& host) {
-  const std::string all = read_whole(run / "records.jsonl", max_records_bytes);
-  std::string kept;
-  for (std::string_view rest = all; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(end);
+  LineReader lines(run / "records.jsonl", max_line_bytes);
+  std::string kept, line;
+  while (lines.next(line)) {
     if (line.find(host) == line.npos) continue;  // most lines of a large run
     try {
       const Json record = parse_untrusted(line);
       const Json& ranks = member(record, "/ranks");
       if (std::any_of(ranks.begin(), ranks.end(), [&](const Json& rank) { return text_member(rank, "/host") == host; }))
-        kept += line;
+        kept += line + "\n";
     } catch (const Error&) {  // a line cut short by a kill
     }
   }

@@ -1,10 +1,10 @@
 #include "reports/acceptance/pack.h"
 
 #include "harness/archive/tar.h"
+#include "harness/core/files.h"
 #include "harness/core/sha256.h"
 #include "harness/core/text.h"
 #include "harness/json/members.h"
-#include "harness/record/files.h"
 #include "reports/render/render.h"
 
 #include <fmt/format.h>
@@ -170,11 +170,7 @@ PackedRun pack_run(const fs::path& dir) {
   PackedRun run{dir.filename().string(), {}};
   (void)run_of_files(dir, [&](const std::string& name) -> const std::string& {
     std::string& text = run.files[name];
-    std::error_code none;
-    if (name == "run.json")
-      text = read_run_json(dir);
-    else if (name != "records.jsonl" || fs::exists(dir / name, none))  // a run without a record has no such file
-      text = read_whole(dir / name, TarLimits{}.bytes);
+    text = name == "run.json" ? read_run_json(dir) : read_whole(dir / name, TarLimits{}.bytes);
     return text;
   });
   return run;

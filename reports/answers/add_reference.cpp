@@ -1,9 +1,9 @@
 #include "reports/answers/add_reference.h"
 
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/core/text.h"
 #include "harness/json/json.h"
-#include "harness/record/files.h"
 #include "harness/record/run_dir.h"
 #include "reports/answers/answers.h"
 #include "reports/references/references.h"

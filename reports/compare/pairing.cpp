@@ -94,7 +94,7 @@ std::optional<Interval> within_run(const Entry& entry, const Metric& metric) {
   std::vector<double> samples;
   try {
     samples = all_samples(*entry.run, *entry.record);
-  } catch (const Error&) {  // the series file is gone: nothing is known
+  } catch (const MissingSeries&) {  // nothing is known then
   }
   std::erase_if(samples, [](double value) { return !std::isfinite(value) || value <= 0; });
   if (samples.size() < 2) return std::nullopt;

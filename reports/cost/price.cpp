@@ -2,9 +2,9 @@
 #include "reports/cost/price.h"
 
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/core/text.h"
 #include "harness/json/json.h"
-#include "harness/record/files.h"
 #include "reports/cost/catalogue.h"
 
 #include <fmt/format.h>

@@ -56,7 +56,7 @@ double stalls(const Entry& entry) {
   if (record.samples.series) {
     try {
       values = all_samples(*entry.run, record);
-    } catch (const Error&) {  // the series file is gone: use the values in the record
+    } catch (const MissingSeries&) {  // then the values in the record count
     }
   }
   if (values.empty() || std::any_of(values.begin(), values.end(), [](double v) { return !(v > 0); })) return 1;

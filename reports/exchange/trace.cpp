@@ -1,6 +1,6 @@
 // A run's Chrome trace, gzipped (RFC 1952): chrome://tracing and Perfetto read it so.
 #include "harness/core/error.h"
-#include "harness/record/files.h"
+#include "harness/core/files.h"
 #include "reports/exchange/formats.h"
 
 #include <fmt/format.h>

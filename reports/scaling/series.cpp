@@ -265,8 +265,7 @@ std::optional<Estimate> time_of(const Entry& entry, std::string_view metric) {
     if (samples.empty() && record.samples.series) {
       try {
         samples = all_samples(*entry.run, record);
-      } catch (const std::exception&) {
-        samples.clear();  // the series file is gone; the ranks' medians may still be there
+      } catch (const MissingSeries&) {  // the ranks' medians may still be there
       }
     }
     std::erase_if(samples, [](double sample) { return !std::isfinite(sample); });

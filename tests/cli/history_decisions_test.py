@@ -5,6 +5,7 @@ import math
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import unittest
@@ -110,6 +111,16 @@ class Confirm(HistoryCase):
         report = self.check()
         self.assertEqual({one["dismissed"] for one in report["suspects"] if one["id"] == self.suspect}, {True})
         self.assertIn(("dismissed", self.suspect), [(event["state"], event["id"]) for event in report["events"]])
+
+    def test_what_a_run_says_it_measured_is_shown_and_not_run(self):
+        said = "touch ran; echo \x1b[31m'x'"
+        self.add(range(42), step=slower, store="said.db", facts=lambda machine, night: {"command": said})
+        words = ("history", "confirm", "--store", "said.db")
+        shown = shlex.quote(said).replace("'\"'\"'", "'\\''").replace("\x1b", "\\x1b")
+        self.refused(*words, says=(f"--good {shown}", f"--bad {shown}"))
+        self.assertNotIn("--good 'touch", self.refused(*words, "--good", "true", says=f"--bad {shown}"))
+        self.assertNotIn("--bad 'touch", self.refused(*words, "--bad", "true", says=f"--good {shown}"))
+        self.assertFalse((self.dir / "ran").exists())
 
     def test_an_id_that_several_suspects_begin_with(self):
         cases = [f"sort/n={n}" for n in range(20)]   # more suspects than first digits

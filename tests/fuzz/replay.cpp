@@ -1,6 +1,6 @@
 // Feeds seeds to a target without libFuzzer, so that every build replays them, including every crash ever found.
 // usage: fuzz_replay TARGET FILE|FOLDER...
-#include "harness/record/files.h"
+#include "harness/core/files.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <algorithm>

@@ -19,6 +19,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace assay::data {
@@ -38,7 +39,7 @@ constexpr const char* manifest_name = "SHA256SUMS";
 // Held by one process at a time; released with the descriptor, also if the process dies.
 class Lock {
  public:
-  explicit Lock(const fs::path& path) : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  explicit Lock(const fs::path& path) : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666)) {
     if (fd_ < 0) broken(path, "cannot write to the cache of generated data");
     while (::flock(fd_, LOCK_EX) != 0)
       if (errno != EINTR) broken(path, "cannot lock");
@@ -52,7 +53,7 @@ class Lock {
 };
 
 void write_file(const fs::path& path, std::span<const std::byte> bytes) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) broken(path, "cannot write");
   std::size_t done = 0;
   while (done < bytes.size()) {
@@ -134,7 +135,8 @@ GeneratedSet provide(const fs::path& cache_dir, const std::string& name, const s
     const Clock::time_point start = Clock::now();
     const fs::path fresh = cache_dir / (name + ".part");
     fs::remove_all(fresh, error);
-    std::set<fs::path> folders{fresh};
+    if (::mkdir(fresh.c_str(), 0777) != 0) broken(fresh, "cannot create");
+    std::set<fs::path> folders;
     for (const NamedFile& file : files) folders.insert((fresh / file.name).parent_path());
     for (const fs::path& folder : folders) {
       fs::create_directories(folder, error);

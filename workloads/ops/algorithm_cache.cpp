@@ -1,11 +1,15 @@
 // The timed search for the fastest algorithm, and the file that caches its results.
 #include "workloads/ops/algorithm_cache.h"
 
+#include "harness/core/error.h"
+#include "harness/core/files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 #include <limits>
 #include <system_error>
 #include <vector>
@@ -81,9 +85,14 @@ AlgorithmCache::AlgorithmCache(const std::filesystem::path& folder, const std::s
 }
 
 void AlgorithmCache::read() {
-  std::ifstream in(file_);
-  std::string line;
-  while (std::getline(in, line)) {
+  constexpr std::uintmax_t max_bytes = std::uintmax_t{64} << 20;
+  std::string text;
+  try {
+    text = read_whole(file_, max_bytes);
+  } catch (const Error&) {  // the searches are repeated
+  }
+  for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    const std::string line = text.substr(at, end - at);
     const std::size_t tab = line.find('\t');
     // A line that another process is still writing has no final '.'.
     if (tab == std::string::npos || line.size() < tab + 3 || line.back() != '.') continue;
@@ -97,11 +106,10 @@ void AlgorithmCache::append(const std::string& key, const std::string& algorithm
   std::error_code ignored;
   std::filesystem::create_directories(file_.parent_path(), ignored);
   const std::string line = key + '\t' + algorithm + ".\n";
-  if (std::FILE* out = std::fopen(file_.c_str(), "ae")) {
-    std::setvbuf(out, nullptr, _IONBF, 0);  // one write() in append mode, so lines of several processes do not mix
-    std::fwrite(line.data(), 1, line.size(), out);
-    std::fclose(out);
-  }
+  const Descriptor out(
+      ::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+  // One write() in append mode, so that lines of several processes do not mix.
+  if (out >= 0) (void)!::write(out, line.data(), line.size());
 }
 
 std::string AlgorithmCache::find(const std::string& key, const std::function<bool(const std::string&)>& accept,

@@ -3,9 +3,9 @@
 #include "harness/comm/gather.h"
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/core/text.h"
 #include "harness/json/members.h"
-#include "harness/record/files.h"
 #include "workloads/data/file.h"
 
 #include <fcntl.h>

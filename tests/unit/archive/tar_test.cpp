@@ -2,7 +2,7 @@
 #include "harness/archive/tar.h"
 
 #include "harness/core/error.h"
-#include "harness/record/files.h"
+#include "harness/core/files.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>

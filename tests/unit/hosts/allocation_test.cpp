@@ -112,9 +112,9 @@ TEST(Hostfile, AnyBytesAreReadOrRejected) {
 
 TEST(Hostfile, UnusableFilesAreRefused) {
   EXPECT_THAT(refusal([] { read_hostfile("/nowhere/hosts", "--hostfile"); }),
-              HasSubstr("--hostfile /nowhere/hosts: cannot be read: No such file"));
+              HasSubstr("--hostfile: cannot read /nowhere/hosts: No such file"));
   EXPECT_THAT(refusal([] { read_hostfile("/tmp", "--hostfile"); }), HasSubstr("a folder, not a file"));
-  EXPECT_THAT(refusal([] { read_hostfile("/dev/null", "--hostfile"); }), HasSubstr("/dev/null: names no host"));
+  EXPECT_THAT(refusal([] { read_hostfile("/dev/null", "--hostfile"); }), HasSubstr("/dev/null: it is a device"));
 }
 
 TEST(Slurm, NodeLists) {

@@ -7,9 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace assay {
@@ -26,6 +28,12 @@ class RunDir : public testing::Test {
     made.status = status;
     made.attempt = attempt;
     return made;
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& entry : fs::directory_iterator(dir_)) all.push_back(entry.path().filename().string());
+    std::sort(all.begin(), all.end());
+    return all;
   }
   void add_text(const std::string& text) const { std::ofstream(dir_ / "records.jsonl", std::ios::app) << text; }
 
@@ -66,7 +74,7 @@ TEST_F(RunDir, KeepsAllRecordsAndUsesTheLastAttempt) {
   ASSERT_EQ(last.size(), 2u);
   EXPECT_EQ(last[0].key, "x");
   EXPECT_EQ(last[0].attempt, 2);
-  EXPECT_FALSE(fs::exists(dir_ / "run.json.tmp"));
+  EXPECT_EQ(names(), (std::vector<std::string>{".lock", "records.jsonl", "run.json"}));
 }
 
 TEST_F(RunDir, LongSampleListsAreStoredAsSeries) {
@@ -148,10 +156,78 @@ TEST_F(RunDir, UnknownSchemasAndForeignFoldersAreRefused) {
 TEST_F(RunDir, LeftoversOfAKilledCreateAreReplaced) {
   fs::create_directories(dir_);
   std::ofstream(dir_ / ".lock") << "";
-  std::ofstream(dir_ / "run.json.tmp") << "{\"sche";
+  std::ofstream(dir_ / "records.jsonl") << "";
+  std::ofstream(dir_ / ".assay-0123456789abcdef.tmp") << "{\"sche";
   (void)RunWriter::create(dir_, run_);
   EXPECT_TRUE(read_run(dir_).problems.empty());
-  EXPECT_FALSE(fs::exists(dir_ / "run.json.tmp"));
+  (void)RunWriter::resume(dir_);
+  EXPECT_EQ(names(), (std::vector<std::string>{".lock", "records.jsonl", "run.json"}));
+}
+
+TEST_F(RunDir, WhatCannotBeReadIsNoRunWithoutRecords) {
+  { RunWriter::create(dir_, run_).append(record("a")); }
+  const fs::path records = dir_ / "records.jsonl";
+  fs::remove(records);
+  EXPECT_THAT(test::refusal([&] { (void)read_run(dir_); }), HasSubstr("no records.jsonl"));
+  const auto why = [&] { return test::refusal<Error>([&] { (void)read_runs({dir_}); }); };
+  fs::create_directory(records);
+  EXPECT_THAT(why(), AllOf(HasSubstr("records.jsonl"), HasSubstr("a folder")));
+  fs::remove(records);
+  fs::create_symlink("/dev/zero", records);
+  EXPECT_THAT(why(), AllOf(HasSubstr("records.jsonl"), HasSubstr("a device")));
+  fs::remove(records);
+  ASSERT_EQ(mkfifo(records.c_str(), 0600), 0);
+  EXPECT_THAT(why(), AllOf(HasSubstr("records.jsonl"), HasSubstr("a FIFO")));
+  fs::remove(records);
+  std::ofstream(records) << "{}\n";
+  fs::resize_file(records, std::uintmax_t{1} << 36);
+  EXPECT_THAT(why(), AllOf(HasSubstr("records.jsonl"), HasSubstr("line 2 is longer than")));
+  fs::remove(dir_ / "run.json");
+  fs::create_directory(dir_ / "run.json");
+  EXPECT_THAT(why(), AllOf(HasSubstr("run.json"), HasSubstr("a folder")));
+}
+
+TEST_F(RunDir, ASeriesThatIsGoneIsNotOneThatCannotBeRead) {
+  Record longer = record("long");
+  longer.samples.values.assign(300, 1.0);
+  { RunWriter::create(dir_, run_).append(longer); }
+  const RunData data = read_run(dir_);
+  const fs::path series = dir_ / *data.records[0].samples.series;
+  fs::remove(series);
+  EXPECT_THROW((void)all_samples(data, data.records[0]), MissingSeries);
+  fs::create_directory(series);
+  try {
+    (void)all_samples(data, data.records[0]);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const MissingSeries&) {
+    ADD_FAILURE() << "it is not missing";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a folder"));
+  }
+}
+
+TEST_F(RunDir, LinksInTheDirectoryAreNotFollowed) {
+  const fs::path victim = folder_.path() / "victim";
+  std::ofstream(victim) << "precious";
+  fs::create_directories(dir_);
+  fs::create_symlink(victim, dir_ / ".lock");
+  EXPECT_NE(test::refusal([&] { (void)RunWriter::create(dir_, run_); }), "");
+  fs::remove(dir_ / ".lock");
+  RunWriter writer = RunWriter::create(dir_, run_);
+  fs::create_directory(folder_.path() / "elsewhere");
+  fs::create_directory_symlink(folder_.path() / "elsewhere", dir_ / "mllog");
+  EXPECT_THROW(writer.write_file("mllog/a.log", "x", true), RunDirError);
+  fs::remove(dir_ / "mllog");
+  fs::create_directory(dir_ / "mllog");
+  fs::create_symlink(victim, dir_ / "mllog/a.log");
+  EXPECT_THROW(writer.write_file("mllog/a.log", "x", true), RunDirError);
+  fs::create_directory_symlink(folder_.path() / "elsewhere", dir_ / "series");
+  Record longer = record("long");
+  longer.samples.values.assign(300, 1.0);
+  EXPECT_THROW(writer.append(longer), RunDirError);
+  std::ifstream file(victim);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "precious");
+  EXPECT_TRUE(fs::is_empty(folder_.path() / "elsewhere"));
 }
 
 TEST_F(RunDir, ASecondSupervisorIsRefusedWithThePid) {
@@ -204,6 +280,21 @@ TEST_F(RunDir, AFullDiskAtTheStartLeavesNothing) {
                            }),
             7);
   EXPECT_FALSE(fs::exists(dir_));
+}
+
+TEST_F(RunDir, ARunWrittenAtOnceIsWholeOrNotThere) {
+  Record longer = record("long");
+  longer.samples.values.assign(300, 1.0);
+  const std::vector<Record> records = {longer, record(std::string(5000, 'k'))};
+  for (const rlim_t bytes : {0, 3000})
+    EXPECT_EQ(with_full_disk(bytes,
+                             [&] {
+                               return test::refusal<RunDirError>([&] { write_run(dir_, run_, records); }).empty() ? 8 : 7;
+                             }),
+              7);
+  EXPECT_FALSE(fs::exists(dir_));
+  write_run(dir_, run_, records);
+  EXPECT_EQ(read_run(dir_).records.size(), 2u);
 }
 
 TEST(RunReader, ManyRunsKeepTheirOrderAndOnlyWhatReportsRead) {

@@ -1,5 +1,5 @@
 // Stores of other schemas, damaged stores and full disks.
-#include "harness/record/files.h"
+#include "harness/core/files.h"
 #include "harness/store/schema.h"
 #include "harness/store/store.h"
 #include "tests/support/temporary_folder.h"

@@ -1,0 +1,46 @@
+#include "harness/core/streams.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+namespace assay {
+
+namespace {
+
+int stdout_error = 0;
+
+}  // namespace
+
+void prepare_streams() {
+  std::signal(SIGPIPE, SIG_IGN);
+  // The lowest free number is taken; O_PATH needs no /dev, and gives what can be neither read nor written.
+  for (int fd = 0; fd >= 0 && fd <= STDERR_FILENO;) {
+    fd = ::open("/", O_PATH);
+    if (fd > STDERR_FILENO) ::close(fd);
+  }
+}
+
+void say_text(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void show_text(std::string_view text) noexcept {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() && stdout_error == 0) stdout_error = errno;
+}
+
+int flush_stdout() noexcept {
+  if (std::fflush(stdout) != 0 && stdout_error == 0) stdout_error = errno;
+  if (std::ferror(stdout) && stdout_error == 0) stdout_error = EIO;  // another writer saw which
+  return stdout_error;
+}
+
+}  // namespace assay

@@ -1,0 +1,37 @@
+// The standard streams: a remark that cannot be written costs no result.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace assay {
+
+// At the start of the program: a closed stream becomes one that cannot be read or written, so that no file that is
+// opened later takes its number and what is meant for it. From then on writing to a pipe that nobody reads is an error
+// instead of a signal.
+void prepare_streams();
+
+// A whole text at once to stderr, whatever becomes of it.
+void say_text(std::string_view text) noexcept;
+// A remark to stderr, "assay: ...\n", whatever becomes of it.
+template <typename... Args>
+void say(fmt::format_string<Args...> format, Args&&... args) noexcept {
+  try {
+    say_text(fmt::format(format, std::forward<Args>(args)...));
+  } catch (const std::exception&) {  // no memory for it
+  }
+}
+
+// To stdout, by whoever has more to do: flush_stdout() tells what could not be written.
+void show_text(std::string_view text) noexcept;
+template <typename... Args>
+void show(fmt::format_string<Args...> format, Args&&... args) {
+  show_text(fmt::format(format, std::forward<Args>(args)...));
+}
+
+// The error number of the first write to stdout that failed, after writing what is left; 0 if there was none.
+int flush_stdout() noexcept;
+
+}  // namespace assay
