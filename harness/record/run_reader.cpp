@@ -120,11 +120,12 @@ bool is_absent(const fs::path& path) {
 RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
   const std::string run = read_run_json(dir);
   const fs::path file = dir / "records.jsonl";
-  if (is_absent(file)) throw UsageError(fmt::format("{} holds no run (no records.jsonl)", dir.string()));
-  LineReader lines(file, max_line_bytes);
+  std::optional<LineReader> lines;
   const NextLine next = [&](std::string& line, bool& ended) {
-    const bool more = lines.next(line);
-    ended = lines.ended();
+    if (!lines && is_absent(file)) throw UsageError(fmt::format("{} holds no run (no records.jsonl)", dir.string()));
+    if (!lines) lines.emplace(file, max_line_bytes);
+    const bool more = lines->next(line);
+    ended = lines->ended();
     return more;
   };
   return read_run(dir, run, next, pool, whole);

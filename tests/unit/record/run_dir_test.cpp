@@ -192,10 +192,10 @@ TEST_F(RunDir, ASeriesThatIsGoneIsNotOneThatCannotBeRead) {
   longer.samples.values.assign(300, 1.0);
   { RunWriter::create(dir_, run_).append(longer); }
   const RunData data = read_run(dir_);
-  const fs::path series = dir_ / *data.records[0].samples.series;
-  fs::remove(series);
+  const fs::path file = dir_ / *data.records[0].samples.series;
+  fs::remove(file);
   EXPECT_THROW((void)all_samples(data, data.records[0]), MissingSeries);
-  fs::create_directory(series);
+  fs::create_directory(file);
   try {
     (void)all_samples(data, data.records[0]);
     ADD_FAILURE() << "nothing was thrown";
