@@ -29,13 +29,6 @@ constexpr double patience_seconds = 60;  // for a run that was asked to end
 constexpr std::size_t tail_bytes = 4000;
 constexpr std::uintmax_t max_state_bytes = std::uintmax_t{16} << 20;
 
-struct Descriptor {
-  int fd = -1;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
 }  // namespace
 
 AcceptState read_state(const fs::path& dir) {
@@ -70,14 +63,14 @@ ChildEnd Children::run(const std::vector<std::string>& words, const fs::path& lo
   Output out, errors;
   Descriptor file;
   if (!log.empty()) {
-    file.fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (file.fd < 0) throw Error(fmt::format("{}: {}", log.string(), std::strerror(errno)));
+    file = Descriptor(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (file < 0) throw Error(fmt::format("{}: {}", log.string(), std::strerror(errno)));
   }
   ProcessRequest request;
   request.words = {program_command().string()};
   request.words.insert(request.words.end(), words.begin(), words.end());
   request.variables = variables_of_launcher();
-  request.output = log.empty() ? out.writer() : file.fd;
+  request.output = log.empty() ? out.writer() : static_cast<int>(file);
   request.errors = errors.writer();
   request.death_signal = SIGTERM;  // it ends its own processes
   const pid_t child = start_process(request);

@@ -31,17 +31,16 @@ struct HistoryAddOptions {
 
 // The run directories below a folder, and what cannot be read there: it may hold some.
 void find_runs(const fs::path& folder, std::vector<fs::path>& found, std::vector<std::string>& unreadable) {
-  try {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-      if (!entry.is_directory()) continue;
-      if (fs::exists(entry.path() / "run.json"))
-        found.push_back(entry.path());
-      else if (!entry.is_symlink())
-        find_runs(entry.path(), found, unreadable);
-    }
-  } catch (const fs::filesystem_error& error) {
-    unreadable.push_back(fmt::format("{} cannot be read: {}", error.path1().string(), error.code().message()));
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code none, unknown;
+    if (!entry->is_directory(none)) continue;
+    if (fs::exists(entry->path() / "run.json", unknown) || unknown)
+      found.push_back(entry->path());  // reading it says why it cannot be read
+    else if (!entry->is_symlink(none))
+      find_runs(entry->path(), found, unreadable);
   }
+  if (error) unreadable.push_back(fmt::format("{} cannot be read: {}", folder.string(), error.message()));
 }
 
 // The run directories among these and in the folders among these, in their order, each once.

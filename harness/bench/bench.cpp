@@ -1,6 +1,7 @@
 #include "harness/bench/bench.h"
 
 #include "harness/bench/session.h"
+#include "harness/core/files.h"
 #include "harness/core/nearest.h"
 #include "harness/core/version.h"
 #include "harness/device/settings.h"
@@ -9,8 +10,9 @@
 
 #include <algorithm>
 #include <exception>
-#include <fstream>
+#include <filesystem>
 #include <new>
+#include <optional>
 #include <regex>
 
 namespace assay {
@@ -77,9 +79,35 @@ void check_flags(const std::vector<std::string>& flags) {
   } catch (const std::regex_error& error) {
     throw UsageError(fmt::format("bench: --benchmark_filter={} is not a regular expression: {}", filter, error.what()));
   }
-  const std::string out = flag_value(flags, "benchmark_out");
-  if (!out.empty() && !std::ofstream(out, std::ios::app)) throw UsageError(fmt::format("bench: cannot write {}", out));
 }
+
+// The file of --benchmark_out: Google Benchmark, which opens a file by its name alone, writes another one, whose text
+// this one gets at the end.
+class OutFile {
+ public:
+  // Changes the flags if there is such a file.
+  explicit OutFile(std::vector<std::string>& flags) {
+    const std::string name = flag_value(flags, "benchmark_out");
+    if (name.empty()) return;
+    try {
+      file_.emplace(name);
+    } catch (const Error& error) {
+      throw UsageError(fmt::format("bench: {}", error.what()));
+    }
+    folder_.emplace(std::filesystem::temp_directory_path() / "assay-bench");
+    flags.push_back("--benchmark_out=" + (folder_->path() / "out").string());
+  }
+  void finish() {
+    constexpr std::uintmax_t max_bytes = std::uintmax_t{4} << 30;
+    if (!file_) return;
+    file_->write(read_whole(folder_->path() / "out", max_bytes));
+    file_->finish();
+  }
+
+ private:
+  std::optional<NewFile> file_;
+  std::optional<TemporaryFolder> folder_;
+};
 
 std::vector<std::string> known_flags() {
   return {"--benchmark_list_tests",
@@ -105,6 +133,7 @@ ExitCode run_benchmarks(const BenchRequest& request) {
   check_flags(request.flags);
   std::string program = "assay bench";
   std::vector<std::string> flags = request.flags;
+  OutFile out(flags);
   std::vector<char*> argv = {program.data()};
   for (std::string& flag : flags) argv.push_back(flag.data());
   argv.push_back(nullptr);
@@ -129,6 +158,7 @@ ExitCode run_benchmarks(const BenchRequest& request) {
   benchmark::Shutdown();
   if (selected == 0)
     throw UsageError("bench: --benchmark_filter selects no case; --benchmark_list_tests names them all");
+  out.finish();
   return code;
 }
 

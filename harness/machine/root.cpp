@@ -2,6 +2,7 @@
 #include "harness/machine/root.h"
 
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,21 +15,6 @@
 
 namespace assay {
 namespace {
-
-// Closes the file at the end of its scope.
-class Descriptor {
- public:
-  Descriptor(const std::filesystem::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // Numbers inside names compare as numbers.
 bool natural_less(const std::string& a, const std::string& b) {
@@ -62,12 +48,12 @@ bool Root::exists(std::string_view file) const {
 }
 
 std::optional<std::string> Root::text(std::string_view file) const {
-  const Descriptor descriptor(path_ / file, O_RDONLY);
-  if (descriptor.get() < 0) return std::nullopt;
+  const Descriptor descriptor(::open((path_ / file).c_str(), O_RDONLY | O_CLOEXEC));
+  if (descriptor < 0) return std::nullopt;
   std::string all;
   std::array<char, 16384> piece;
   for (;;) {
-    const auto got = ::read(descriptor.get(), piece.data(), piece.size());
+    const auto got = ::read(descriptor, piece.data(), piece.size());
     if (got < 0) return std::nullopt;
     if (got == 0) break;
     all.append(piece.data(), static_cast<std::size_t>(got));
@@ -98,8 +84,8 @@ std::optional<std::string> Root::link_name(std::string_view file) const {
 }
 
 bool Root::write(std::string_view file, std::string_view text) const {
-  const Descriptor descriptor(path_ / file, O_WRONLY);
-  return descriptor.get() >= 0 && ::write(descriptor.get(), text.data(), text.size()) == std::ssize(text);
+  const Descriptor descriptor(::open((path_ / file).c_str(), O_WRONLY | O_CLOEXEC));
+  return descriptor >= 0 && ::write(descriptor, text.data(), text.size()) == std::ssize(text);
 }
 
 Root user_root() {

@@ -157,6 +157,7 @@ std::string read_run_json(const fs::path& dir) {
 
 RunData run_of_files(const fs::path& dir, const std::function<const std::string&(const std::string& name)>& file) {
   JsonPool pool;
+  const std::string& run_text = file("run.json");
   const NextLine next = [rest = std::string_view(file("records.jsonl"))](std::string& line, bool& ended) mutable {
     if (rest.empty()) return false;
     const std::size_t end = rest.find('\n');
@@ -165,7 +166,7 @@ RunData run_of_files(const fs::path& dir, const std::function<const std::string&
     rest.remove_prefix(ended ? end + 1 : rest.size());
     return true;
   };
-  RunData run = read_run(dir, file("run.json"), next, pool, false);
+  RunData run = read_run(dir, run_text, next, pool, false);
   for (Record& record : run.records) {
     if (!record.samples.series) continue;
     const std::string name = series_name(record);

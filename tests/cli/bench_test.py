@@ -1,6 +1,7 @@
 """assay bench: Google Benchmark's flags, its JSON, and the exit codes. usage: bench_test.py ASSAY"""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -44,6 +45,16 @@ class Bench(unittest.TestCase):
             self.assertGreater(run["real_time"], 0)
         self.assertTrue(any(b["name"] == CASE + "_median" for b in shown["benchmarks"]))
         self.assertIn("assay_version", shown["context"])
+
+    def test_a_file_is_replaced_only_by_a_whole_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out, link = pathlib.Path(folder) / "out.json", pathlib.Path(folder) / "link"
+            out.write_text("earlier")
+            link.symlink_to("out.json")
+            done = bench("--benchmark_filter=no-such-case", f"--benchmark_out={link}", QUICK)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual((out.read_text(), link.is_symlink()), ("earlier", True))
+            self.assertEqual(sorted(os.listdir(folder)), ["link", "out.json"])
 
     def test_usage(self):
         for flag, word in [("--benchmark_fliter=x", '"--benchmark_filter"'), ("--benchmark_format=xml", "console, json or csv"),

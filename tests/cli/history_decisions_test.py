@@ -114,7 +114,7 @@ class Confirm(HistoryCase):
 
     def test_what_a_run_says_it_measured_is_shown_and_not_run(self):
         said = "touch ran; echo \x1b[31m'x'"
-        self.add(range(42), step=slower, store="said.db", facts=lambda machine, night: {"command": said})
+        self.add(range(42), step=slower, store="said.db", facts=lambda machine, night: {"label.command": said})
         words = ("history", "confirm", "--store", "said.db")
         shown = shlex.quote(said).replace("'\"'\"'", "'\\''").replace("\x1b", "\\x1b")
         self.refused(*words, says=(f"--good {shown}", f"--bad {shown}"))

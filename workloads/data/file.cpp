@@ -15,13 +15,17 @@
 
 namespace assay::data {
 
+// With O_NONBLOCK, a FIFO that nobody writes to is not waited for.
 File File::try_open(const char* path, bool direct) {
-  return File(::open(path, O_RDONLY | O_CLOEXEC | (direct ? O_DIRECT : 0)));
+  return File(::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | (direct ? O_DIRECT : 0)));
 }
 
 File File::open(const std::string& path, bool direct) {
   File file = try_open(path.c_str(), direct);
   if (!file) throw UsageError(fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
+  struct stat status {};
+  if (::fstat(file.fd_, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+    throw UsageError(fmt::format("{}: cannot open: it is no file", path));
   return file;
 }
 
