@@ -182,8 +182,7 @@ Descriptor create_temporary(const fs::path& folder, fs::path& path) {
   for (std::random_device random;;) {
     path = folder / fmt::format(".assay-{:08x}{:08x}.tmp", random(), random());
     Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (fd >= 0) return fd;
-    if (errno != EEXIST) failed("create a file in", folder, errno);
+    if (fd >= 0 || errno != EEXIST) return fd;
   }
 }
 
@@ -211,6 +210,7 @@ NewFile::NewFile(const fs::path& path) : name_(path), target_(path) {
     fd_ = open_special(target_, *place.about);
   else
     fd_ = create_temporary(folder_of(target_), temporary_);
+  if (fd_ < 0) failed("create", name_, errno);
 }
 
 NewFile::~NewFile() {

@@ -32,7 +32,7 @@ void write_all(int fd, std::string_view text, const std::filesystem::path& path)
 void ignore_file_size_signal();
 
 // A new file with a random name in the folder, for writing: what others have put there is not opened. `path` becomes
-// its path. Throws Error.
+// its path; -1 with errno if there can be none.
 Descriptor create_temporary(const std::filesystem::path& folder, std::filesystem::path& path);
 // Whether create_temporary() gives such names: a kill may leave one behind.
 bool is_temporary(const std::filesystem::path& path);

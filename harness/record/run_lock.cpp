@@ -65,8 +65,9 @@ double age_of(int fd, const fs::path& dir) {
   const Descriptor other = create_temporary(dir, probe);
   struct stat now {
   }, then{};
-  const bool known = ::futimens(other, nullptr) == 0 && ::fstat(other, &now) == 0 && ::fstat(fd, &then) == 0;
-  ::unlink(probe.c_str());
+  const bool known =
+      other >= 0 && ::futimens(other, nullptr) == 0 && ::fstat(other, &now) == 0 && ::fstat(fd, &then) == 0;
+  if (other >= 0) ::unlink(probe.c_str());
   return known ? seconds_of(now.st_mtim) - seconds_of(then.st_mtim) : 0;
 }
 
