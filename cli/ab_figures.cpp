@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace assay::cli {
 
@@ -25,13 +26,16 @@ std::vector<ab::Figure> lines_of(const std::string& output, const std::string& p
   return figures;
 }
 
-bool are_lines(const std::string& output) {
+// Nothing if the output is no lines. A line that says that a case failed is one beside lines with figures.
+std::optional<std::vector<ab::Figure>> lines_if_any(const std::string& output) {
   try {
     const auto figures = report::read_lines(output, "output").figures;
-    return std::any_of(figures.begin(), figures.end(), [](const auto& one) { return !one.values.empty(); });
+    if (std::all_of(figures.begin(), figures.end(), [](const auto& one) { return one.values.empty(); }))
+      return std::nullopt;
   } catch (const UsageError&) {
-    return false;
+    return std::nullopt;
   }
+  return lines_of(output, "output");
 }
 
 ab::Figure figure_in(const Json& line, const std::string& metric, const std::string& place) {
@@ -67,16 +71,17 @@ std::vector<ab::Figure> figures_of(const std::string& metric, const std::string&
     line = nullptr;  // lines, or nothing that can be read
   }
   if (line.is_object()) return {figure_in(line, metric, last_place)};
-  if (!are_lines(output))
+  const auto all = lines_if_any(output);
+  if (!all)
     throw UsageError(fmt::format("{} is no JSON object: {}", last_place, last.empty() ? "nothing" : in_quotes(last)));
   std::vector<std::string> names;
-  for (const ab::Figure& one : lines_of(output, place)) {
+  for (const ab::Figure& one : *all) {
     if (one.name == metric) return {one};
     names.push_back(one.name);
   }
   throw UsageError(fmt::format("{} has no line {}{}", place, in_quotes(metric), suggestion(metric, names)));
 }
 
-std::string metric_from(const std::string& output) { return are_lines(output) ? "lines" : "time"; }
+std::string metric_from(const std::string& output) { return lines_if_any(output) ? "lines" : "time"; }
 
 }  // namespace assay::cli

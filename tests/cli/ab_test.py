@@ -159,6 +159,8 @@ class Ab(AssayCase):
                 self.refused_ab(a, b, "--metric", "rate", says=says)
         self.refused_ab("echo x 1 s", "echo x 1 s lower", "--metric", "lines", says=["A", "line 1"])
         self.refused_ab("true", "true", "--metric", "lines", says="A")
+        self.refused_ab("echo y 1 s lower; echo x failed wrong sum", "echo y 1 s lower; echo x 1 s lower",
+                        says=["x", "has no figure: failed wrong sum"])
         self.refused_ab("echo x 1 s lower", "echo y 1 s lower", says=["x", "y"])
         self.refused_ab("printf 'x 1 s lower\\nx 1 B lower\\n'", "echo x 1 s lower", says="several")
 
