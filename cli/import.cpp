@@ -38,8 +38,7 @@ std::vector<report::ForeignFile> read_all(const ImportOptions& options, const re
     }
     all.push_back(format.read(text, file));
     if (const std::size_t count = all.back().not_read; count > 0)
-      say("assay: import: {}: not read: {} of its parts, the first {}\n", file, count,
-                 all.back().first_not_read);
+      say("assay: import: {}: not read: {} of its parts, the first {}\n", file, count, all.back().first_not_read);
   }
   return all;
 }

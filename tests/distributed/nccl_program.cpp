@@ -127,7 +127,7 @@ TEST_F(NcclCommunicator, SamplesBeginAfterTheLastRankHasLeftTheBarrier) {
   Sampler sampler(*device_, skewed, protocol);
   const Buffer buffer = device_->allocate(sizeof(float));
   device_->zero(buffer.data(), sizeof(float), sampler.stream());
-  sampler.repeat(1, [&](Stream& stream, int) {
+  sampler.repeat({1, true}, [&](Stream& stream, int) {
     began.push_back(now());
     comm_->all_reduce(buffer.data(), buffer.data(), 1, DType::f32, ReduceOp::sum, stream);
   });

@@ -64,7 +64,7 @@ class Probe final : public Case {
       for (std::vector<std::vector<char>> held;;) held.emplace_back(std::size_t{64} << 20, 'x');
     if (doing("oom-thread")) std::thread([] { std::vector<char> all(std::size_t{1} << 46); }).join();
     if (doing("sleep")) std::this_thread::sleep_for(duration<double>(seconds_));
-    sampler.repeat(1, [&](Stream&, int) {
+    sampler.repeat({1, true}, [&](Stream&, int) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       if (context_->comm.size() > 1) context_->comm.barrier();
     });

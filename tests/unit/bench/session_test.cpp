@@ -35,7 +35,7 @@ class Fake : public Case {
     if (mood_ == "throw") throw std::runtime_error("it broke");
   }
   void measure(Sampler& sampler) override {
-    sampler.repeat(1, [](Stream&, int) { ++seen.calls; });
+    sampler.repeat({1, true}, [](Stream&, int) { ++seen.calls; });
   }
   void verify(Checks& checks) override { checks.that("answer", seen.answer_holds, {"element 7"}); }
   std::vector<Metric> metrics(const Measurement& measured) const override { return {time_metric("latency", measured)}; }
