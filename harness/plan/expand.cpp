@@ -271,7 +271,7 @@ void expand(const PlanEntry& entry, DeviceKind device, const PlanLimits& limits,
     if (spec->has(device)) axes.emplace_back(spec, list.values());
   for (const auto& axis : axes)
     if (axis.second.empty()) return;
-  for (const int ranks : entry.ranks) {
+  for (const int asked : entry.ranks) {
     std::vector<std::size_t> at(axes.size(), 0);
     while (true) {
       Params params;
@@ -280,8 +280,9 @@ void expand(const PlanEntry& entry, DeviceKind device, const PlanLimits& limits,
         const ParamValue& value = axes[i].second[at[i]];
         if (!spec.omit_default || value != spec.defaults.front()) params.set(spec.name, value);
       }
-      const std::string others = sweep.others(params, ranks);
+      const std::string others = sweep.others(params, asked);
       if (entry.family->complete) entry.family->complete(params);
+      const int ranks = entry.family->takes_one_rank && entry.family->takes_one_rank(params) ? 1 : asked;
       PlannedCase planned = make_case(entry, std::move(params), ranks);
       if (sweep.takes(planned, others) &&
           seen.insert(fmt::format("{}\n{}\n{}", planned.key, ranks, planned.seed)).second)

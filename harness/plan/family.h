@@ -40,6 +40,8 @@ struct Family {
   std::optional<std::string> (*conflict)(const Params&, const World&) = nullptr;
   // Faults that its cases check for, in addition to those that can be injected into any case (can_inject).
   std::vector<Fault> faults = {};
+  // Whether a case is the work of one rank, which uses every GPU itself, whatever --ranks says; null: none is.
+  bool (*takes_one_rank)(const Params&) = nullptr;
   // The case on a GPU; null: `make` serves every device.
   std::unique_ptr<Case> (*make_cuda)(const Params&) = nullptr;
 };

@@ -42,8 +42,10 @@ Estimate estimate(const Params& params, const World&) {
   return result;
 }
 
+bool between_gpus(const Params& params) { return is_between_gpus(params.choice<Direction>("direction")); }
+
 std::unique_ptr<Case> make(const Params& params) {
-  return is_between_gpus(params.choice<Direction>("direction")) ? make_pair_case(params) : make_host_case(params);
+  return between_gpus(params) ? make_pair_case(params) : make_host_case(params);
 }
 
 }  // namespace
@@ -71,6 +73,7 @@ Family transfer_family() {
   family.devices = {DeviceKind::cuda};
   family.complete = transfer::complete;
   family.conflict = transfer::conflict;
+  family.takes_one_rank = transfer::between_gpus;
   return family;
 }
 

@@ -250,6 +250,11 @@ exec "$@"
             pairs = [self.figure(record, f"bandwidth_{a}_to_{b}") for a, b in ((0, 1), (1, 0))]
             self.assertAlmostEqual(self.figure(record, "bandwidth") / min(pairs), 1, 6)
         self.failed({**entry, "direction": "p2p", "by": "kernel"}, "wrong_bytes", emulation="devices=2")
+        # One rank drives all GPUs, also where the plan's other cases take a rank for each.
+        records = self.ok({"family": "launch", "op": "event"}, {**entry, "direction": "p2p"}, emulation="devices=2",
+                          words=("--ranks", "2"))
+        self.assertEqual(sorted((record["family"], record["world"]["ranks"]) for record in records),
+                         [("launch", 2), ("transfer", 1), ("transfer", 1)])
         _, records = self.run_plan(entry)
         self.assertEqual({record["status"] for record in records}, {"skipped"})
         self.assertIn("one GPU is visible", records[0]["reason"])

@@ -27,6 +27,7 @@ inline std::vector<Family> fake_families() {
   };
   toy.make = [](const Params&) -> std::unique_ptr<Case> { return nullptr; };
   toy.devices = {DeviceKind::cpu, DeviceKind::cuda};
+  toy.takes_one_rank = [](const Params& params) { return params.has("op") && params.word("op") == "copy"; };
 
   Family pair = toy;
   pair.name = "pair";

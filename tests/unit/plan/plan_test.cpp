@@ -152,6 +152,14 @@ TEST_F(PlanTest, CommunicatingFamiliesRunAtEveryWorldSize) {
   EXPECT_THAT(ranks_of(expand(), "pair"), ElementsAre(4));
 }
 
+TEST_F(PlanTest, ACaseOfOneRankTakesOneWhateverIsAsked) {
+  request_.ranks = {2, 8};
+  std::vector<std::pair<std::string, int>> cases;
+  for (const PlannedCase& one : expand_cases(R"({"family":"toy","op":["write","copy"]})").cases)
+    cases.emplace_back(one.params.word("op"), one.ranks);
+  EXPECT_THAT(cases, ElementsAre(std::pair("write", 2), std::pair("copy", 1), std::pair("write", 8)));
+}
+
 TEST_F(PlanTest, DuplicateCasesRunOnce) {
   EXPECT_EQ(expand_cases(
                 R"({"family":"pair","heads":[2,2,1]},{"family":"pair","heads":2},{"family":"pair","heads":2,"seed":1})")
