@@ -27,6 +27,8 @@ struct Floor : Selection {
   int min_members = 3;    // a smaller fleet is not judged
   bool required = false;  // fails if there is no usable record
   std::string pointer;    // into the file
+  // Patterns, of its file: records of hardware with another name are refused. Empty: any.
+  std::vector<std::string> hardware = {};
 };
 
 struct Floors {
@@ -49,7 +51,7 @@ enum class Outcome {
   inconclusive,  // the 95 % interval contains the limit, or the fleet is too small
   unusable,      // skipped, failed, broken, not comparable, or without a known figure
   pass,
-  refused,  // ignored: its protocol is not the one the floor asks for, or it lacks the metric
+  refused,  // ignored: its protocol or hardware is not what the floor asks for, or it lacks the metric
 };
 std::string_view name_of(Outcome outcome);
 
@@ -75,6 +77,8 @@ struct FloorResult {
   std::string reason;              // why it is not simply a pass
   std::vector<Judgement> records;  // worst first
   std::size_t of_other_unit = 0;   // records that the key matches, passed over: their metric has another unit
+  std::size_t of_key = 0;          // records that the key matches, whatever else the floor asks for
+  std::string unmeasured;          // why no record was held against the limit; empty if one was
 };
 
 // Points into the floors and the runs, which must outlive it.

@@ -98,7 +98,27 @@ void sort_worst_first(std::vector<Judgement>& records, const Floor& floor) {
   });
 }
 
-void conclude(FloorResult& result, const std::vector<std::string>& hosts, const std::string& missing) {
+// Of a run that did not finish: cases of its plan that the floor is about and that have no record. Empty if none.
+std::string unfinished(const Floor& floor, const RunSet& runs) {
+  for (std::size_t i = 0; i < runs.runs().size(); ++i) {
+    const RunData& run = runs.runs()[i];
+    const Json& cases = member(run.run, "/plan/cases");
+    if (!cases.is_array() || !text_member(run.run, "/finished").empty()) continue;
+    std::set<std::string, std::less<>> measured;
+    for (const Entry& entry : runs.entries_of(i)) measured.insert(entry.record->key);
+    const auto missing = std::count_if(cases.begin(), cases.end(), [&](const Json& one) {
+      const std::string key = text_member(one, "/key");
+      return key_matches(floor.key, key) && !measured.contains(key);
+    });
+    if (missing > 0)
+      return fmt::format("{} did not finish: {} of its plan with no record", one_line(run.dir.filename().string(), 80),
+                         plural(missing, "case"));
+  }
+  return {};
+}
+
+void conclude(FloorResult& result, const RunSet& runs, const std::vector<std::string>& hosts,
+              const std::string& missing) {
   const Floor& floor = *result.floor;
   const auto first = [&](Outcome outcome) -> const Judgement* {
     for (const Judgement& each : result.records)
@@ -118,6 +138,8 @@ void conclude(FloorResult& result, const std::vector<std::string>& hosts, const 
   if (floor.required && !hosts.empty() && (unsure || passed))
     return settle(Verdict::fail, fmt::format("required, but no record of host {}", fmt::join(hosts, "; host ")));
   if (unsure) return settle(Verdict::inconclusive, unsure->reason);
+  if (const std::string left = floor.required && passed ? unfinished(floor, runs) : ""; !left.empty())
+    return settle(Verdict::inconclusive, "required, but " + left);
   if (passed) return settle(Verdict::pass, passed->reason);
   if (unusable) return settle(Verdict::not_judged, unusable->reason);
   settle(floor.required ? Verdict::fail : Verdict::not_judged, (floor.required ? "required, but " : "") + missing);
@@ -221,6 +243,7 @@ CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std:
     Candidates found = candidates_of(floor, runs, index);
     FloorResult result;
     result.floor = &floor;
+    result.of_key = found.keys;
     result.of_other_unit = pass_over_other_units(floor, found.entries);
     lint(floor, found, metrics, problems);
     for (const Entry& entry : found.entries) result.records.push_back(examine(floor, entry, hosts[entry.run_index]));
@@ -232,12 +255,16 @@ CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std:
     }
     sort_worst_first(result.records, floor);
     if (runs.entries().empty()) {
-      result.reason = "no finished case";
+      result.reason = result.unmeasured = "no finished case";
       all.results.push_back(std::move(result));
       continue;
     }
     const auto without = floor.required ? hosts_without(runs, result.records) : std::vector<std::string>();
-    conclude(result, without, why_missing(floor, found, result.records, index, families));
+    const std::string missing = why_missing(floor, found, result.records, index, families);
+    if (std::none_of(result.records.begin(), result.records.end(),
+                     [](const Judgement& one) { return one.limit.has_value(); }))
+      result.unmeasured = missing;
+    conclude(result, runs, without, missing);
     all.results.push_back(std::move(result));
   }
   problems.raise();

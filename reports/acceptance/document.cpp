@@ -151,22 +151,8 @@ Json record_json(const Judgement& each) {
   return json;
 }
 
-Json floor_json(const FloorResult& result) {
-  const Floor& floor = *result.floor;
-  Json json;
-  json["key"] = floor.key;
-  json["metric"] = floor.metric;
-  json["unit"] = floor.unit;
-  json[floor.bound == Bound::at_least ? "at_least" : "at_most"] = floor.limit;
-  if (floor.relative) json["relative_to"] = "fleet_median";
-  if (floor.relative) json["min_members"] = floor.min_members;
-  json["protocol"] = floor.protocol;
-  if (!floor.device.empty()) json["device"] = floor.device;
-  if (floor.ranks) json["ranks"] = *floor.ranks;
-  if (floor.nodes) json["nodes"] = *floor.nodes;
-  if (!floor.labels.empty()) json["labels"] = floor.labels;
-  json["source"] = floor.source;
-  json["required"] = floor.required;
+Json result_json(const FloorResult& result) {
+  Json json = floor_json(*result.floor);
   json["verdict"] = name_of(result.verdict);
   json["reason"] = result.reason;
   if (result.of_other_unit > 0) json["of_other_unit"] = result.of_other_unit;
@@ -238,7 +224,7 @@ Json check_json(const CheckResult& result) {
                     {"inconclusive", result.count(Verdict::inconclusive)},
                     {"not_judged", result.count(Verdict::not_judged)}};
   json["floors"] = Json::array();
-  for (const FloorResult& each : result.results) json["floors"].push_back(floor_json(each));
+  for (const FloorResult& each : result.results) json["floors"].push_back(result_json(each));
   json["notes"] = result.notes;
   return json;
 }

@@ -68,7 +68,7 @@ std::string identity(const Floor& floor) {
 }
 
 Floors floors_of(const Json& json, const std::filesystem::path& path) {
-  static const std::vector<std::string> names = {"schema", "name", "description", "floors"};
+  static const std::vector<std::string> names = {"schema", "name", "description", "hardware", "floors"};
   Problems problems(path.string());
   const Cursor root(json, problems);
   Floors all;
@@ -79,12 +79,16 @@ Floors floors_of(const Json& json, const std::filesystem::path& path) {
   root.only(names);
   if (const auto name = root.find("name")) all.name = filled_text(name);
   if (const auto description = root.find("description")) all.description = description->text().value_or("");
+  std::vector<std::string> hardware;
+  if (const auto patterns = root.find("hardware"))
+    for (const Cursor& each : patterns->elements()) hardware.push_back(filled_text(each));
   std::map<std::string, std::string> seen;
   if (const auto list = root.need("floors")) {
     if (list->json().is_array() && list->json().empty()) list->error("is an empty list: nothing to judge");
     for (const Cursor& each : list->elements()) {
       const std::size_t before = problems.count();
       all.floors.push_back(read_floor(each));
+      all.floors.back().hardware = hardware;
       if (problems.count() > before) continue;
       const auto [first, fresh] = seen.try_emplace(identity(all.floors.back()), each.pointer());
       if (!fresh) each.error(fmt::format("is the same floor as {}", first->second));

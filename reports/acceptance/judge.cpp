@@ -2,6 +2,7 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/machine/hardware.h"
 #include "reports/data/machine.h"
 
 #include <fmt/format.h>
@@ -38,6 +39,18 @@ std::string why_unusable(const Record& record) {
   if (!record.comparable)
     return fmt::format("not comparable{}", record.flags.empty() ? because : ": " + one_line(record.flags.front()));
   return {};
+}
+
+// Why a record is of no hardware that the floor is for; empty if it is, or does not say.
+std::string hardware_difference(const Floor& floor, const Entry& entry) {
+  std::vector<std::string> names = hardware_names(*entry.run, *entry.record);
+  std::erase(names, "");
+  if (floor.hardware.empty() || names.empty()) return {};
+  for (const std::string& pattern : floor.hardware)
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(pattern, name); }))
+      return {};
+  return fmt::format("other hardware: {}, the floor is for {}", one_line(names.front(), 80),
+                     one_line(fmt::format("{}", fmt::join(floor.hardware, ", ")), 200));
 }
 
 // Where the figure comes from: the slowest rank if ranks recorded their times, else all hosts.
@@ -127,6 +140,11 @@ Judgement examine(const Floor& floor, const Entry& entry, const std::vector<std:
   Judgement judgement;
   judgement.entry = entry;
   judgement.culprit = culprit_of(entry, run_hosts);
+  judgement.reason = hardware_difference(floor, entry);
+  if (!judgement.reason.empty()) {
+    judgement.outcome = Outcome::refused;
+    return judgement;
+  }
   judgement.reason = why_unusable(*entry.record);
   if (!judgement.reason.empty()) return judgement;
   judgement.reason = protocol_difference(floor, *entry.record);

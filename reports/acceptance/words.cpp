@@ -55,6 +55,24 @@ std::string floor_title(const Floor& floor) {
                      limit, filters.empty() ? "" : fmt::format(" ({})", filters));
 }
 
+Json floor_json(const Floor& floor) {
+  Json json;
+  json["key"] = floor.key;
+  json["metric"] = floor.metric;
+  json["unit"] = floor.unit;
+  json[floor.bound == Bound::at_least ? "at_least" : "at_most"] = floor.limit;
+  if (floor.relative) json["relative_to"] = "fleet_median";
+  if (floor.relative) json["min_members"] = floor.min_members;
+  json["protocol"] = floor.protocol;
+  if (!floor.device.empty()) json["device"] = floor.device;
+  if (floor.ranks) json["ranks"] = *floor.ranks;
+  if (floor.nodes) json["nodes"] = *floor.nodes;
+  if (!floor.labels.empty()) json["labels"] = floor.labels;
+  json["source"] = floor.source;
+  json["required"] = floor.required;
+  return json;
+}
+
 std::string comparison_text(const Floor& floor, const Judgement& judgement) {
   const double value = *judgement.value;
   const std::optional<double> half = half_width({value, judgement.range});

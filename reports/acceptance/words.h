@@ -11,6 +11,8 @@ namespace assay::report {
 std::string filters_text(const Floor& floor);
 // "gemm/dtype=bf16/* throughput >= 700 TFLOP/s", with its filters in brackets.
 std::string floor_title(const Floor& floor);
+// Its members as in a floors file; the limit in base units.
+Json floor_json(const Floor& floor);
 // "812 TFLOP/s >= 700 TFLOP/s [789, 830]": the sign is what was found.
 std::string comparison_text(const Floor& floor, const Judgement& judgement);
 // "0.0083 %", "12 %", "270 %": a fraction with two digits.

@@ -108,6 +108,52 @@ class Check(AssayCase):
         self.floors(self.floor(protocol={"cache": "hot"}))
         self.check("r")
 
+    def test_floors_of_other_hardware_judge_nothing(self):
+        def on(device):
+            return self.record(device="cuda", ranks=[{"rank": 0, "host": "a", "device": device, "median": 1.0}])
+        self.floors(self.floor(required=False), hardware=["*H100*HBM3", "*H100*SXM*"])
+        for device in ("NVIDIA H100 80GB HBM3", "nvidia h100 sxm5"):
+            self.run_dir(on(device))
+            self.check("r")
+        self.run_dir(on("NVIDIA H200"), on("NVIDIA H200"))
+        out = " ".join(self.check("r", code=3).split())
+        self.assertIn("NOT JUDGED", out)
+        self.assertIn("other hardware: NVIDIA H200, the floor is for *H100*HBM3, *H100*SXM*", out)
+        self.floors(self.floor(), hardware=["*H100*"])
+        self.assertIn("required, but other hardware: NVIDIA H200", " ".join(self.check("r", code=1).split()))
+        # A shipped file: a GPU that is faster than the one it is for does not pass by it.
+        self.assertIn("other hardware: NVIDIA H200", " ".join(self.check("r", floors="h100-sxm", code=1).split()))
+        self.floors(self.floor(), hardware=[""])
+        self.refused("check", "r", "--floors", "f.json", says=["/hardware/0", "is empty"])
+
+    def test_what_a_required_floor_lacks_fails_in_a_pack_as_in_the_folder(self):
+        self.run_dir(self.record(host="a"), run={"id": "1", "started": "2026-01-01T00:00:00Z"})
+        self.floors(self.floor(), self.floor(key="gemm/dtype=fp16/*"))
+        out = self.check("r", code=1)
+        self.check("r", code=1, words=["--pack", "p.tar"])
+        packed = self.assay("check", "p.tar")
+        self.assertEqual((packed.returncode, packed.stdout), (1, out), packed.stderr)
+        self.floors(self.floor(key="gemm/dtype=fp16/*", required=False))
+        out = self.check("r", code=3)
+        self.check("r", code=3, words=["--pack", "p.tar"])
+        packed = self.assay("check", "p.tar")
+        self.assertEqual((packed.returncode, packed.stdout), (3, out), packed.stderr)
+
+    def test_a_required_floor_is_not_met_by_half_of_a_run(self):
+        plan = {"plan": {"cases": [{"key": KEY}, {"key": KEY.replace("nn", "nt")}, {"key": "peak/x=1"}]}}
+        self.run_dir(self.record(), run=plan)
+        self.floors(self.floor())
+        out = " ".join(self.check("r", code=3).split())
+        self.assertIn("INCONCLUSIVE", out)
+        self.assertIn("required, but r did not finish: 1 case of its plan with no record", out)
+        self.floors(self.floor(required=False))
+        self.check("r")
+        self.floors(self.floor())
+        self.run_dir(self.record(), run={**plan, "finished": "2026-01-01T00:00:00Z"})
+        self.check("r")
+        self.run_dir(self.record(), self.record(KEY.replace("nn", "nt")), run=plan)
+        self.check("r")
+
     def test_special_characters_in_keys_are_literal(self):
         key = "dataloader/kind=image/path=/data/a?[b]{c}.*(d)/stage=all"
         self.run_dir(self.record(key, 2e3, None, unit="img/s"))
