@@ -126,13 +126,14 @@ Json diagnosis_json(const std::vector<Diagnosis>& all, const PriceSource& prices
   return {{"schema", 1}, {"rules", std::move(rules)}};
 }
 
-ExitCode exit_code_of(const std::vector<Diagnosis>& all, RuleState fail_on) {
-  ExitCode code = ExitCode::no_data;
+ExitCode exit_code_of(const std::vector<Diagnosis>& all, std::optional<RuleState> fail_on) {
+  bool judged = false, unsure = false;
   for (const Diagnosis& one : all) {
-    if (one.worst.state >= fail_on) return ExitCode::failed;
-    if (one.worst.state != RuleState::not_judged) code = ExitCode::ok;
+    if (fail_on && one.worst.state >= *fail_on) return ExitCode::failed;
+    judged = judged || one.worst.state != RuleState::not_judged;
+    unsure = unsure || (fail_on && one.worst.state == RuleState::cannot_say);
   }
-  return code;
+  return judged && !unsure ? ExitCode::ok : ExitCode::no_data;
 }
 
 }  // namespace assay::report

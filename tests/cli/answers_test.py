@@ -202,6 +202,11 @@ class Diagnose(AssayCase):
         self.diagnosis(run, "--fail-on", "warn", code=1)
         self.diagnosis(self.run_dir(training(data_wait=0.05), name="bad"), "--fail-on", "bad", code=1)
         self.diagnosis(self.run_dir(name="empty"), code=3)
+        noisy = training(data_wait=0.005)
+        noisy["metrics"][0]["ci95"] = [0.08, 0.12]   # 4.2 to 6.3 % of a step; the rule warns from 5 %
+        self.run_dir(noisy, name="noisy")
+        self.assertEqual(self.diagnosis("noisy")["data-starved"]["state"], "cannot_say")
+        self.diagnosis("noisy", "--fail-on", "bad", code=3)
         micro = {**training(), "family": "memory", "key": "memory/op=triad", "metrics": [], "spans": {}, "params": {}}
         self.diagnosis(self.run_dir(micro, name="micro"), code=3)
         self.refused("diagnose", run, "--fail-on", "good", says="--fail-on")

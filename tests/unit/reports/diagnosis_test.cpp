@@ -195,6 +195,12 @@ TEST(Diagnosis, AnIntervalAcrossTheThresholdCannotSay) {
   record.metrics.front().ci95 = Interval{0.8, 1.2};
   record.spans = {{"data_wait", 0.05}};
   EXPECT_EQ(states(record).at("data-starved"), RuleState::cannot_say);
+  std::vector<RunData> data;
+  data.push_back(run_with(record));
+  const RunSet runs(std::move(data));
+  const auto all = diagnose(runs, shipped_rules());
+  EXPECT_EQ(exit_code_of(all, RuleState::bad), ExitCode::no_data);
+  EXPECT_EQ(exit_code_of(all, std::nullopt), ExitCode::ok);  // nobody asked
 }
 
 TEST(Diagnosis, TheCeilingIsAmdahls) {
