@@ -51,8 +51,8 @@ struct CrosscheckOptions {
 constexpr const char* crosscheck_footer =
     "Looks for all_reduce_perf (nccl-tests) and nvbandwidth on the PATH. A ratio is ours over the\n"
     "tool's, the median of the pairs with its 95 % interval. Exit codes: 0 every interval is within\n"
-    "the tolerance; 1 one is beyond it; 3 one reaches over it, or nothing could be compared; 2 usage;\n"
-    "4 a tool or Assay failed.";
+    "the tolerance; 1 one is beyond it; 3 one reaches over it, or something could not be compared;\n"
+    "2 usage; 4 a tool or Assay failed.";
 
 struct Sizes {
   std::int64_t from = 0, to = 0;
@@ -182,15 +182,21 @@ const Tool tools[] = {
      }},
 };
 
+// Remarks for readers of the figures, and those of them that leave a size without a ratio.
+struct Remarks {
+  std::set<std::string> all, missing;
+  void miss(const std::string& text) { all.insert(text), missing.insert(text); }
+};
+
 // Adds what readers of our figures must know to `remarks`.
 Figures measure_ours(const Tool& tool, const fs::path& plan, const fs::path& out, const Variables& variables,
-                     std::set<std::string>& remarks) {
+                     Remarks& remarks) {
   output_of({program_command().string(), "run", plan.string(), "--device", "cuda", "--out", out.string()}, variables);
   Figures figures;
   for (const Record& record : read_run(out).final_records()) {
-    for (const std::string& flag : record.flags) remarks.insert("ours: " + flag);
+    for (const std::string& flag : record.flags) remarks.all.insert("ours: " + flag);
     if (record.status != Status::ok) {
-      remarks.insert(fmt::format("ours: {}: {}: {}", record.key, name_of(record.status), record.reason));
+      remarks.all.insert(fmt::format("ours: {}: {}: {}", record.key, name_of(record.status), record.reason));
       continue;
     }
     const auto [test, metric] = tool.test_and_metric(record);
@@ -227,9 +233,13 @@ State judge(const Interval& interval, double tolerance) {
   return interval.low >= low && interval.high <= high ? State::within : State::unclear;
 }
 
+std::string no_figure(const char* side, const Figures::key_type& place) {
+  return fmt::format("{}: no figure of {} at {}", side, place.first, format_bytes(static_cast<double>(place.second)));
+}
+
 // The sides alternate: ours theirs, theirs ours, ...
 std::vector<Row> compare(const Tool& tool, const std::string& path, const Sizes& sizes, int gpus,
-                         const CrosscheckOptions& options, double tolerance, std::set<std::string>& remarks) {
+                         const CrosscheckOptions& options, double tolerance, Remarks& remarks) {
   const TemporaryFolder folder(fs::temp_directory_path() / "assay-crosscheck");
   const fs::path plan = folder.path() / "crosscheck.json";
   replace_file(plan, Json{{"schema", 1},
@@ -249,8 +259,7 @@ std::vector<Row> compare(const Tool& tool, const std::string& path, const Sizes&
     for (const auto& [place, bandwidth] : ours) {
       const auto other = theirs.find(place);
       if (other == theirs.end()) {
-        remarks.insert(fmt::format("{}: no figure of {} at {}", tool.name, place.first,
-                                   format_bytes(static_cast<double>(place.second))));
+        remarks.miss(no_figure(tool.name, place));
         continue;
       }
       Row& row = rows[place];
@@ -258,12 +267,18 @@ std::vector<Row> compare(const Tool& tool, const std::string& path, const Sizes&
       row.theirs.push_back(other->second);
       row.ratios.push_back(bandwidth / other->second);
     }
+    for (const auto& [place, bandwidth] : theirs)
+      if (!ours.contains(place)) remarks.miss(no_figure("ours", place));
     say("assay: crosscheck: {}: pair {} of {}\n", tool.name, pair + 1, options.pairs);
   }
   std::vector<Row> kept;
   for (auto& [place, row] : rows) {
     const auto interval = median_interval(row.ratios);
-    if (!interval) continue;
+    if (!interval) {
+      remarks.miss(fmt::format("{} {} at {}: {} of {} pairs, too few", tool.name, place.first,
+                               format_bytes(static_cast<double>(place.second)), row.ratios.size(), options.pairs));
+      continue;
+    }
     row.tool = tool.name;
     std::tie(row.test, row.bytes) = place;
     row.ratio = median(row.ratios);
@@ -278,6 +293,7 @@ struct Result {
   double tolerance = 0;
   Json tools = Json::array();
   std::vector<std::string> remarks;  // what was not compared, and why
+  std::size_t missing = 0;           // of them, what should have been
   std::vector<Row> rows;
 
   std::size_t count(State state) const {
@@ -286,7 +302,7 @@ struct Result {
   }
   ExitCode code() const {
     if (count(State::beyond) > 0) return ExitCode::failed;
-    return rows.empty() || count(State::unclear) > 0 ? ExitCode::no_data : ExitCode::ok;
+    return rows.empty() || missing > 0 || count(State::unclear) > 0 ? ExitCode::no_data : ExitCode::ok;
   }
 };
 
@@ -336,10 +352,11 @@ report::Document document_of(const Result& result) {
   if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
   if (!result.remarks.empty()) section.blocks.emplace_back(List{"remarks", result.remarks});
   Document document{"crosscheck", "", "", Tone::plain, {std::move(section)}};
-  document.verdict =
-      fmt::format("within {}: {} · beyond: {} · unclear: {}", format_percent(result.tolerance),
-                  result.count(State::within), result.count(State::beyond), result.count(State::unclear));
+  document.verdict = fmt::format("within {}: {} · beyond: {} · unclear: {}{}", format_percent(result.tolerance),
+                                 result.count(State::within), result.count(State::beyond), result.count(State::unclear),
+                                 result.missing > 0 ? fmt::format(" · not compared: {}", result.missing) : "");
   if (result.code() == ExitCode::failed) document.tone = Tone::bad;
+  if (result.code() == ExitCode::no_data) document.tone = Tone::warn;
   return document;
 }
 
@@ -377,7 +394,7 @@ ExitCode crosscheck(const CrosscheckOptions& options) {
   }
   if (!found.empty()) {
     const CudaProbe gpus = Module::find("cuda").empty() ? CudaProbe{0, "this build has no CUDA module"} : probe_cuda();
-    std::set<std::string> remarks;
+    Remarks remarks;
     for (const auto& [tool, path] : found) {
       const std::string obstacle = !gpus.problem.empty() ? gpus.problem : tool->obstacle(sizes, gpus.gpus);
       if (!obstacle.empty()) {
@@ -387,7 +404,8 @@ ExitCode crosscheck(const CrosscheckOptions& options) {
       std::vector<Row> rows = compare(*tool, path, sizes, gpus.gpus, options, result.tolerance, remarks);
       std::move(rows.begin(), rows.end(), std::back_inserter(result.rows));
     }
-    result.remarks.insert(result.remarks.end(), remarks.begin(), remarks.end());
+    result.remarks.insert(result.remarks.end(), remarks.all.begin(), remarks.all.end());
+    result.missing = remarks.missing.size();
   }
   if (result.rows.empty()) say("assay: crosscheck: nothing could be compared: {}\n", fmt::join(result.remarks, "; "));
   if (options.json) {

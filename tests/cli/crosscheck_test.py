@@ -53,6 +53,8 @@ if os.environ.get("FAIL"):
     sys.exit(0)
 cases = []
 for test in tests:
+    if os.environ.get("LACKS") == test:
+        continue
     pairs = test.startswith("device_to_device")
     matrix = [["N/A", rate], [str(float(rate) / 2), "N/A"]] if pairs else [[rate, "77"]]
     cases.append({{"bandwidth_description": "bandwidth (GB/s)", "bandwidth_matrix": matrix, "name": test, "status": "Passed", "sum": 2}})
@@ -163,6 +165,13 @@ class Crosscheck(AssayCase):
         self.assertFalse((self.dir / "calls").exists())
         done = self.crosscheck("--from", "1MiB", "--to", "1MiB", env={"WAIVE": "1"}, code=3)
         self.assertIn("nvbandwidth: no figure of host_to_device_memcpy_ce at 1 MiB", done.stderr)
+
+    def test_a_test_that_the_tool_does_not_answer_is_no_agreement(self):
+        self.tools("nvbandwidth")
+        done = self.crosscheck("--from", "1MiB", "--to", "1MiB", "--tolerance", "1e9", code=3,
+                               env={"LACKS": "device_to_host_memcpy_ce"})
+        self.assertIn("nvbandwidth: no figure of device_to_host_memcpy_ce at 1 MiB", done.stdout)
+        self.assertRegex(done.stdout, r": 1 · beyond: 0 · unclear: 0 · not compared: 1")
 
     def test_usage(self):
         for words, says in ((("--pairs", "5"), "crosscheck: --pairs"), (("--tolerance", "0"), "must be above 0"),
