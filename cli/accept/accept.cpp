@@ -43,6 +43,8 @@ class Acceptor {
     children_ = &children;
     began_ = Clock::now();
     for (const std::string& name : request_.state.hosts) hosts_.push_back({.host = name});
+    if (request_.user) unmeasured_.expect(*request_.user, false);
+    if (request_.fleet) unmeasured_.expect(*request_.fleet, true);
     const bool complete = audit() && run_stages_in_order();
     request_.state.seconds += seconds_since(began_);
     write_state(dir_, request_.state);
@@ -125,9 +127,9 @@ class Acceptor {
     return *std::find_if(hosts_.begin(), hosts_.end(), [&](const AcceptedHost& one) { return one.host == name; });
   }
 
-  report::StageFloors floors() const {
+  report::StageFloors floors() {
     return {request_.user ? &*request_.user : nullptr, request_.fleet ? &*request_.fleet : nullptr,
-            request_.level.pair_share, families_};
+            request_.level.pair_share, families_, &unmeasured_};
   }
 
   // The attempt of that number, run or finished if it is not; false if a signal ended it.
@@ -230,6 +232,7 @@ class Acceptor {
     report::HostChecks unfinished, checks;
     auto run = run_of(first, unfinished);
     if (run) {
+      skips_[stage] = report::skips_text(*run);
       checks = report::judge_each_host({*run}, first.hosts, floors());
       std::vector<std::string> slow;
       std::set<std::string> keys;
@@ -267,6 +270,7 @@ class Acceptor {
       report::WorldChecks world;
       report::HostChecks unfinished;
       auto run = run_of(one, unfinished);
+      if (run) skips_[stage] = report::skips_text(*run);
       if (run && one.lost.empty()) world = report::judge_world(std::move(*run), one.hosts, floors());
       add_to(world.checks, unfinished);
       world.repeat = world.repeat || !one.lost.empty();
@@ -280,12 +284,13 @@ class Acceptor {
 
   // ---- the result
 
-  // Why a host has no result of a check.
+  // Why a host has no result of a check, and whether the level requires one.
   void explain_not_run() {
     for (AcceptedHost& host : hosts_) {
       std::string failed;
       for (const std::string_view name : report::accept_checks) {
         report::HostCheck& check = host.checks[std::string(name)];
+        check.required = request_.level.required.contains(std::string(name));
         if (check.state == CheckState::fail && failed.empty()) failed = name;
         if (check.state != CheckState::not_run || !check.evidence.empty()) continue;
         const std::string why = request_.why_not_run(name, request_.state.hosts.size());
@@ -339,6 +344,8 @@ class Acceptor {
     explain_not_run();
     for (AcceptedHost& host : hosts_)
       if (host.state() == CheckState::fail && complete) collect_evidence(host);
+    for (const auto& [stage, text] : skips_)
+      if (!text.empty()) notes_.push_back(fmt::format("{}: {}", stage, text));
     const bool judged = std::any_of(hosts_.begin(), hosts_.end(), [](const AcceptedHost& host) {
       return std::any_of(host.checks.begin(), host.checks.end(), [](const auto& one) { return one.second.floor; });
     });
@@ -350,6 +357,7 @@ class Acceptor {
                            .hosts = hosts_,
                            .notes = notes_,
                            .finished = complete};
+    if (complete) all.not_measured = unmeasured_.left();
     const report::Document document = report::accept_document(all);
     const std::string json = dump_document(report::accept_json(all, request_.state.with_serials));
     replace_file(dir_ / "accept.json", json);
@@ -375,7 +383,9 @@ class Acceptor {
   Json audit_;
   std::vector<AcceptedHost> hosts_;
   std::vector<std::string> notes_;
-  bool broke_ = false;  // the tool, not a host
+  report::UnmeasuredFloors unmeasured_;
+  std::map<std::string_view, std::string> skips_;  // by stage: cases that ran nowhere
+  bool broke_ = false;                             // the tool, not a host
 };
 
 }  // namespace

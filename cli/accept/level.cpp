@@ -6,6 +6,7 @@
 #include "harness/core/sha256.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
+#include "reports/acceptance/accept.h"
 
 #include <fmt/format.h>
 
@@ -25,12 +26,13 @@ std::string beside(const fs::path& level, const std::string& folder, const std::
   return find_config(folder, what, word).string();
 }
 
-std::vector<std::string> read_plans(const Cursor& at, const fs::path& level, DeviceKind device) {
+// Absent if the level has plans for other devices only.
+std::optional<std::vector<std::string>> read_plans(const Cursor& at, const fs::path& level, DeviceKind device) {
   static const std::vector<std::string> devices = {"cpu", "cuda"};
   if (at.json().is_object()) {
     at.only(devices);
     const auto own = at.find(name_of(device));
-    return own ? read_plans(*own, level, device) : std::vector<std::string>();
+    return own ? read_plans(*own, level, device) : std::nullopt;
   }
   std::vector<std::string> plans;
   for (const Cursor& each : at.elements())
@@ -48,8 +50,9 @@ std::vector<std::string> read_plans(const Cursor& at, const fs::path& level, Dev
 
 Level read_level(const std::string& word, DeviceKind device) {
   static const std::vector<std::string> stages = {"host", "pairs", "collectives", "training"};
-  static const std::vector<std::string> names = {"schema",   "description", "host",       "pairs",  "collectives",
-                                                 "training", "fleet",       "pair_share", "not_run"};
+  static const std::vector<std::string> names = {"schema",   "description", "host",       "pairs",   "collectives",
+                                                 "training", "fleet",       "pair_share", "not_run", "required"};
+  static const std::vector<std::string> checks(std::begin(report::accept_checks), std::end(report::accept_checks));
   std::error_code none;
   Level level;
   level.file = fs::is_regular_file(word, none) ? fs::path(word) : find_config("accept", "level", word);
@@ -62,7 +65,11 @@ Level read_level(const std::string& word, DeviceKind device) {
   root.only(names);
   if (const auto text = root.find("description")) level.description = text->text().value_or("");
   for (const std::string& stage : stages)
-    if (const auto at = root.find(stage)) level.plans[stage] = read_plans(*at, level.file, device);
+    if (const auto at = root.find(stage)) {
+      const auto plans = read_plans(*at, level.file, device);
+      if (!plans || !plans->empty()) level.required.insert(stage);
+      level.plans[stage] = plans.value_or(std::vector<std::string>());
+    }
   if (const auto at = root.find("fleet"))
     if (const auto name = at->text()) {
       try {
@@ -72,8 +79,17 @@ Level read_level(const std::string& word, DeviceKind device) {
       }
     }
   if (const auto at = root.find("pair_share")) level.pair_share = at->quantity(parse_fraction, 0, 1).value_or(0);
-  if (const auto at = root.find("not_run"))
-    for (const auto& [name, why] : at->members()) level.not_run[name] = why.text().value_or("");
+  if (const auto at = root.find("not_run")) {
+    at->only(checks);
+    for (const auto& [name, why] : at->members()) {
+      level.not_run[name] = why.text().value_or("");
+      level.required.erase(name);
+    }
+  }
+  if (const auto at = root.find("required")) {
+    level.required.clear();
+    for (const Cursor& each : at->elements()) level.required.insert(each.choice(checks).value_or(""));
+  }
   problems.raise();
   return level;
 }

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Level {
   std::string fleet;                                      // floors of hosts against their median; empty: none
   double pair_share = 0.6;                                // of the median pair, below which a link is slow
   std::map<std::string, std::string> not_run;             // by check: why this level does not run it
+  std::set<std::string> required;  // checks of which each host must have a result; unless named, the stages with plans
 };
 
 // The level of this name in configs/accept, or the file. Plans are files beside it, or shipped ones. Throws UsageError:

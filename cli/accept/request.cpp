@@ -129,13 +129,17 @@ std::string AcceptRequest::plans_text(std::string_view stage) const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+std::string AcceptRequest::not_run_text(std::string_view check, const std::string& why) const {
+  return fmt::format("not run{}: {}", level.required.contains(std::string(check)) ? ", so no host can pass" : "", why);
+}
+
 // World sizes of a stage; none: the plan's own.
 std::vector<int> AcceptRequest::ranks_of(std::string_view stage, std::size_t hosts) const {
   if (runs_alone(stage)) return device == DeviceKind::cuda ? std::vector{ranks_per_host} : std::vector<int>{};
   return {static_cast<int>(hosts) * ranks_per_host};
 }
 
-double AcceptRequest::estimate(std::string_view stage) const {
+std::vector<PlannedCase> AcceptRequest::planned(std::string_view stage) const {
   PlanRequest request;
   request.targets = level.plans.at(std::string(stage));
   request.ranks = ranks_of(stage, state.hosts.size());
@@ -144,28 +148,54 @@ double AcceptRequest::estimate(std::string_view stage) const {
   PlanLimits limits = machine_limits();
   if (device != DeviceKind::cpu) limits.memory_bytes = 0;
   if (!runs_alone(stage)) limits.ranks_per_host = [this](int) { return ranks_per_host; };
-  double seconds = 0;
-  for (const PlannedCase& one : expand_plan(request, catalogue(), limits).cases)
-    if (one.unfit.empty()) seconds += one.estimated_seconds;
-  return seconds;
+  std::vector<PlannedCase> cases = expand_plan(request, catalogue(), limits).cases;
+  std::erase_if(cases, [](const PlannedCase& one) { return !one.unfit.empty(); });
+  return cases;
+}
+
+std::vector<report::UnmeasuredFloor> AcceptRequest::floors_without_case(
+    const std::map<std::string_view, std::vector<PlannedCase>>& cases) const {
+  report::UnmeasuredFloors asked;
+  if (user) asked.expect(*user, false);
+  if (fleet) asked.expect(*fleet, true);
+  std::vector<report::UnmeasuredFloor> without = asked.left();
+  std::erase_if(without, [&](const report::UnmeasuredFloor& one) {
+    const report::Floor& floor = one.floor;
+    if (!floor.device.empty() && floor.device != name_of(device)) return false;
+    return std::any_of(cases.begin(), cases.end(), [&](const auto& stage) {
+      const bool alone = runs_alone(stage.first);
+      const auto nodes = alone ? 1 : static_cast<int>(state.hosts.size());
+      if (floor.nodes.value_or(nodes) != nodes) return false;
+      if (floor.relative && (!alone || state.hosts.size() < 3)) return false;
+      return std::any_of(stage.second.begin(), stage.second.end(), [&](const PlannedCase& planned) {
+        return floor.ranks.value_or(planned.ranks) == planned.ranks && report::key_matches(floor.key, planned.key);
+      });
+    });
+  });
+  return without;
 }
 
 std::string AcceptRequest::schedule() const {
   std::string text = fmt::format("accept level {} on {} of {}: {}\n", level.name, hosts_text(state.hosts.size()),
                                  allocation.origin, one_line(fmt::format("{}", fmt::join(state.hosts, ", ")), 400));
+  std::map<std::string_view, std::vector<PlannedCase>> cases;
+  for (const std::string_view stage : run_stages)
+    if (why_not_run(stage, state.hosts.size()).empty()) cases[stage] = planned(stage);
+  for (const std::string& line : report::unmeasured_lines(floors_without_case(cases))) text += line + "\n";
   text += fmt::format("  {:<12} about {}\n", "audit", format_seconds(audit_seconds));
   double all = audit_seconds;
   for (const std::string_view stage : run_stages) {
     const std::string why = why_not_run(stage, state.hosts.size());
-    const double seconds = why.empty() ? estimate(stage) : 0;
+    double seconds = 0;
+    for (const PlannedCase& one : cases[stage]) seconds += one.estimated_seconds;
     all += seconds;
     text += fmt::format("  {:<12} {}\n", stage,
                         why.empty() ? fmt::format("about {} at most: {}", format_seconds(seconds), plans_text(stage))
-                                    : "not run: " + why);
+                                    : not_run_text(stage, why));
   }
   for (const std::string_view check : report::accept_checks)
     if (check != "audit" && std::find(std::begin(run_stages), std::end(run_stages), check) == std::end(run_stages))
-      text += fmt::format("  {:<12} not run: {}\n", check, why_not_run(check, state.hosts.size()));
+      text += fmt::format("  {:<12} {}\n", check, not_run_text(check, why_not_run(check, state.hosts.size())));
   return text + fmt::format(
                     "about {} at most, if no host fails: what is slow is measured again, and stages of all hosts are "
                     "repeated without those that failed\n",

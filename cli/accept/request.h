@@ -4,9 +4,11 @@
 #include "cli/accept/level.h"
 #include "cli/accept/stages.h"
 #include "harness/hosts/allocation.h"
-#include "reports/acceptance/acceptance.h"
+#include "harness/plan/plan.h"
+#include "reports/acceptance/accept.h"
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,8 +41,12 @@ struct AcceptRequest {
   std::string schedule() const;
 
  private:
-  double estimate(std::string_view stage) const;
+  std::vector<PlannedCase> planned(std::string_view stage) const;
+  // Floors that no case of these stages can be judged by, whatever it measures.
+  std::vector<report::UnmeasuredFloor> floors_without_case(
+      const std::map<std::string_view, std::vector<PlannedCase>>& cases) const;
   std::string plans_text(std::string_view stage) const;
+  std::string not_run_text(std::string_view check, const std::string& why) const;
 };
 
 // Throws UsageError for anything that cannot be met, before anything runs: a request that differs from the acceptance

@@ -4,6 +4,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/members.h"
+#include "reports/acceptance/words.h"
 #include "reports/data/csv.h"
 #include "reports/data/words.h"
 
@@ -24,6 +25,11 @@ Tone tone_of(CheckState state) {
     case CheckState::not_run: break;
   }
   return Tone::faint;
+}
+
+// A check that the level requires and that did not run.
+bool lacks(const AcceptedHost& host, const HostCheck& check) {
+  return check.required && check.state == CheckState::not_run && host.state() != CheckState::fail;
 }
 
 std::string word_of(CheckState state) {
@@ -58,7 +64,8 @@ Table main_table(const Acceptance& acceptance) {
     std::vector<Cell> row = {{one_line(host.host, 80), host.host, tone_of(host.state())}};
     for (const std::string_view name : accept_checks) {
       const HostCheck& check = check_of(host, name);
-      row.push_back({word_of(check.state), name_of(check.state), tone_of(check.state)});
+      row.push_back(
+          {word_of(check.state), name_of(check.state), lacks(host, check) ? Tone::warn : tone_of(check.state)});
     }
     table.rows.push_back(std::move(row));
   }
@@ -84,10 +91,39 @@ Table checks_table(const Acceptance& acceptance) {
   return table;
 }
 
+// What was required and not seen, before the table.
+Section missing_section(const Acceptance& acceptance) {
+  Section section{"not-measured", "", {}};
+  for (const std::string& line : unmeasured_lines(acceptance.not_measured))
+    section.blocks.push_back(Text{line, Tone::warn});
+  List floors{"not-measured", {}};
+  for (const UnmeasuredFloor& one : acceptance.not_measured)
+    floors.items.push_back(
+        fmt::format("{}{}: {}", one.floor.required ? "required: " : "", floor_title(one.floor), one.reason));
+  if (!floors.items.empty()) section.blocks.push_back(std::move(floors));
+  for (const std::string_view name : accept_checks) {
+    std::vector<std::string> hosts;
+    std::string why;
+    for (const AcceptedHost& host : acceptance.hosts)
+      if (const HostCheck& check = check_of(host, name); lacks(host, check)) {
+        hosts.push_back(host.host);
+        if (why.empty() && !check.evidence.empty()) why = ": " + one_line(check.evidence.front());
+      }
+    if (!hosts.empty())
+      section.blocks.push_back(Text{fmt::format("required, but not run: {}{} ({})", name, why,
+                                                hosts.size() == acceptance.hosts.size()
+                                                    ? std::string("all hosts")
+                                                    : one_line(fmt::format("{}", fmt::join(hosts, ", ")), 400)),
+                                    Tone::warn});
+  }
+  return section;
+}
+
 std::vector<std::string> lines_of(const AcceptedHost& host) {
   std::vector<std::string> lines;
   for (const std::string_view name : accept_checks) {
     const HostCheck& check = check_of(host, name);
+    if (lacks(host, check)) lines.push_back(fmt::format("{}: required, but not run", name));
     if (check.state != CheckState::fail && check.state != CheckState::inconclusive) continue;
     for (const std::string& line : check.evidence) lines.push_back(fmt::format("{}: {}", name, one_line(line, 400)));
     if (check.evidence.empty())
@@ -109,9 +145,11 @@ std::string counts_text(const Acceptance& acceptance) {
     return std::count_if(acceptance.hosts.begin(), acceptance.hosts.end(),
                          [state](const AcceptedHost& host) { return host.state() == state; });
   };
-  return fmt::format("hosts passed: {} · failed: {} · inconclusive: {}{}{}", count(CheckState::pass),
+  const std::size_t floors = acceptance.not_measured.size();
+  return fmt::format("hosts passed: {} · failed: {} · inconclusive: {}{}{}{}", count(CheckState::pass),
                      count(CheckState::fail), count(CheckState::inconclusive),
                      count(CheckState::not_run) > 0 ? fmt::format(" · not judged: {}", count(CheckState::not_run)) : "",
+                     floors > 0 ? " · not measured: " + plural(static_cast<std::int64_t>(floors), "floor") : "",
                      acceptance.finished ? "" : " · not complete");
 }
 
@@ -153,8 +191,11 @@ void HostCheck::note(CheckState found, std::string line) {
 
 CheckState AcceptedHost::state() const {
   CheckState all = CheckState::not_run;
-  for (const auto& [name, check] : checks)
-    if (check.state != CheckState::not_run) all = all == CheckState::not_run ? check.state : std::max(all, check.state);
+  for (const auto& [name, check] : checks) {
+    const bool lacking = check.required && check.state == CheckState::not_run;
+    const CheckState one = lacking ? CheckState::inconclusive : check.state;
+    if (one != CheckState::not_run) all = all == CheckState::not_run ? one : std::max(all, one);
+  }
   return all;
 }
 
@@ -162,7 +203,9 @@ ExitCode Acceptance::code() const {
   CheckState worst = hosts.empty() ? CheckState::not_run : CheckState::pass;
   for (const AcceptedHost& host : hosts) worst = std::max(worst, host.state());
   if (worst == CheckState::fail) return ExitCode::failed;
-  return worst == CheckState::pass && finished ? ExitCode::ok : ExitCode::no_data;
+  const bool missing = std::any_of(not_measured.begin(), not_measured.end(),
+                                   [](const UnmeasuredFloor& one) { return one.floor.required; });
+  return worst == CheckState::pass && finished && !missing ? ExitCode::ok : ExitCode::no_data;
 }
 
 Document accept_document(const Acceptance& acceptance) {
@@ -170,10 +213,16 @@ Document accept_document(const Acceptance& acceptance) {
   document.title = "Assay accept";
   document.headline = fmt::format("level {}: {} in {}", one_line(acceptance.level, 80),
                                   plural(acceptance.hosts.size(), "host"), format_seconds(acceptance.seconds));
+  if (Section missing = missing_section(acceptance); !missing.blocks.empty())
+    document.sections.push_back(std::move(missing));
   document.sections.push_back({"accept", "", {main_table(acceptance)}});
   for (const AcceptedHost& host : acceptance.hosts) {
     const CheckState state = host.state();
-    if (state != CheckState::fail && state != CheckState::inconclusive) continue;
+    // What was not run anywhere is said above.
+    if (std::none_of(host.checks.begin(), host.checks.end(), [](const auto& one) {
+          return one.second.state == CheckState::fail || one.second.state == CheckState::inconclusive;
+        }))
+      continue;
     document.sections.push_back({"host-" + host.host,
                                  fmt::format("{}: {}", one_line(host.host, 80), word_of(state)),
                                  {List{"why", lines_of(host)}}});
@@ -209,10 +258,19 @@ Json accept_json(const Acceptance& acceptance, bool with_serials) {
                   {"of", check.of.empty() ? Json(nullptr) : Json(check.of)},
                   {"evidence", check.evidence}};
       if (check.floor) one["bound"] = check.at_most ? "at_most" : "at_least";
+      if (!check.culprit.empty()) one["culprit"] = check.culprit;
+      if (check.required) one["required"] = true;
       row["checks"].push_back(std::move(one));
     }
     if (host.state() == CheckState::fail) row["failed"] = failed_json(host, with_serials);
     json["hosts"].push_back(std::move(row));
+  }
+  json["not_measured"] = Json::array();
+  for (const UnmeasuredFloor& one : acceptance.not_measured) {
+    Json floor = {{"floors", one.name}};
+    floor.update(floor_json(one.floor));
+    floor["reason"] = one.reason;
+    json["not_measured"].push_back(std::move(floor));
   }
   json["notes"] = acceptance.notes;
   return json;

@@ -24,12 +24,14 @@ std::string_view name_of(CheckState state);
 // One check of one host.
 struct HostCheck {
   CheckState state = CheckState::not_run;
+  bool required = false;  // by the level: without a result the host has not passed
   // The figure nearest to its limit, or farthest beyond it, in base units; absent: no figure decided.
   std::string of;  // "gemm/.../duration=burst throughput"
   std::string unit;
   std::optional<double> figure;
   std::optional<double> floor;
   bool at_most = false;
+  std::string culprit;                   // "rank 3, host b, NVIDIA H200": where the figure comes from, of several
   std::vector<std::string> evidence;     // what it rests on, a line each
   std::vector<MissedFloor> missed = {};  // figures beyond their floors
   std::set<std::string> broken = {};     // keys of cases that gave a wrong result, or none
@@ -55,7 +57,31 @@ struct AcceptedHost {
   std::vector<VendorCommand> commands = {};  // to run next; for a host that failed
   std::string evidence_file = {};            // below the folder; empty: none
 
-  CheckState state() const;  // fail if a check failed, inconclusive if one is, pass if one passed, else not_run
+  // fail if a check failed, inconclusive if one is or a required one was not run, pass if one passed, else not_run.
+  CheckState state() const;
+};
+
+// A floor that no stage held a figure against.
+struct UnmeasuredFloor {
+  Floor floor;
+  std::string file, name;  // of its file
+  std::string reason;      // "matched no record; the nearest key is ..."
+  int nearness = 0;  // of the stage whose reason it is: 0 other keys, 1 records of its key, 2 refused or unusable ones
+};
+// "not measured at this level: 2 floors of h100-sxm, 1 of them required (collective/op=all_reduce/* busbw on 32 ranks,
+// ...)", a line for each file.
+std::vector<std::string> unmeasured_lines(const std::vector<UnmeasuredFloor>& floors);
+
+// Which floors the stages have not held a figure against yet.
+class UnmeasuredFloors {
+ public:
+  // Floors of a file to be measured; of those that a level brings along only the required ones count.
+  void expect(const Floors& floors, bool only_required);
+  void add(const CheckResult& result);  // what a stage measured
+  const std::vector<UnmeasuredFloor>& left() const { return left_; }
+
+ private:
+  std::vector<UnmeasuredFloor> left_;
 };
 
 struct Acceptance {
@@ -64,16 +90,18 @@ struct Acceptance {
   double seconds = 0;
   std::vector<AcceptedHost> hosts;
   std::vector<std::string> notes = {};  // "hosts are one machine: a drill, not an acceptance"
+  std::vector<UnmeasuredFloor> not_measured = {};
   bool finished = true;
 
-  // failed if a host failed; no_data if one is inconclusive or has not passed any check; else ok.
+  // failed if a host failed; no_data if one is inconclusive or has not passed any check, or a required floor was not
+  // measured; else ok.
   ExitCode code() const;
 };
 
-// The table, then what is to be done for each failed host.
+// What was not measured, the table, then what is to be done for each failed host.
 Document accept_document(const Acceptance& acceptance);
 // {"schema":1,"level","verdict","seconds","hosts":[{"host","state","checks":[{"name","state","figure","floor",
-//  "unit","of","evidence"}],"failed":{..}}],"notes"}; base units.
+//  "unit","of","evidence"}],"failed":{..}}],"not_measured":[{"floors","key",..,"reason"}],"notes"}; base units.
 Json accept_json(const Acceptance& acceptance, bool with_serials);
 // One row per host and check (RFC 4180): host,check,state,of,figure,unit,bound,floor,evidence
 std::string accept_csv(const Acceptance& acceptance);
@@ -88,6 +116,7 @@ struct StageFloors {
   const Floors* fleet = nullptr;               // of hosts against their median; applied from three hosts on
   double pair_share = 0.6;                     // of the median pair: a host or link below it is slow
   std::span<const std::string> families = {};  // that this build knows
+  UnmeasuredFloors* unmeasured = nullptr;      // told what is measured
 };
 
 // A plan run on every host separately, then once more on those of its hosts that were slow: a figure counts as slow
@@ -104,6 +133,9 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
 
 // Those of `hosts` that a message names, as whole words.
 std::vector<std::string> hosts_named(std::string_view text, const std::vector<std::string>& hosts);
+
+// "2 of 14 cases skipped everywhere: KEY (reason)"; empty if every case ran somewhere.
+std::string skips_text(const RunData& run);
 
 // Of what the runs say about themselves, why this is a drill and no acceptance; empty if it is one.
 std::vector<std::string> why_drill(const std::vector<RunData>& runs);

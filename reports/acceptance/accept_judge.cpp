@@ -5,6 +5,7 @@
 #include "harness/core/units.h"
 #include "harness/record/flags.h"
 #include "harness/statistics/statistics.h"
+#include "reports/acceptance/accept_pairs.h"
 #include "reports/acceptance/judge.h"
 #include "reports/data/words.h"
 
@@ -21,9 +22,6 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t max_lines = 8;  // of evidence for one check
-constexpr std::size_t min_fleet = 3;  // hosts that have a median
-
 // What run, record or device says about itself that makes this a drill, by the flags of records.
 std::string drill_of(const std::string& text) {
   if (text == flag::one_machine) return text + ": they share its cores, so their figures disturb each other";
@@ -36,11 +34,6 @@ RunData as_acceptance(RunData run) {
   for (Record& record : run.records)
     for (const std::string& text : record.flags) record.comparable = record.comparable || !drill_of(text).empty();
   return run;
-}
-
-void add_line(HostCheck& check, CheckState state, const std::string& line) {
-  const std::size_t shown = check.evidence.size();
-  check.note(state, shown < max_lines ? line : shown == max_lines ? "and more" : "");
 }
 
 // The host of a record of one host. A run on a single host may call it otherwise than the list does.
@@ -66,12 +59,18 @@ double beyond(const Judgement& one, const Floor& floor) {
   return one.value && one.limit ? shortfall(*one.value, floor.bound, *one.limit) : 0;
 }
 
+// Which of several ranks the figure comes from; a single one is the host itself.
+std::string culprit_of(const Judgement& one) {
+  return one.entry.record->ranks.size() > 1 ? one.culprit : std::string();
+}
+
 void show(HostCheck& check, const Judgement& one, const Floor& floor) {
   check.of = one.entry.record->key + " " + floor.metric;
   check.unit = floor.unit;
   check.figure = one.value;
   check.floor = one.limit;
   check.at_most = floor.bound == Bound::at_most;
+  check.culprit = culprit_of(one);
 }
 
 std::string line_of(const Judgement& one, const Floor& floor) {
@@ -80,6 +79,8 @@ std::string line_of(const Judgement& one, const Floor& floor) {
       floor.bound == Bound::at_least ? "floor" : "ceiling", format_quantity(*one.limit, floor.unit),
       one.median ? fmt::format(" ({} of {} hosts' median)", format_percent(floor.limit), one.members) : std::string(),
       one.reason);
+  if (const std::string culprit = culprit_of(one); !culprit.empty() && !one.entry.record->matrix)
+    line += "; " + culprit;
   const auto& outside = one.entry.record->outside_cpu;
   if (outside && outside->throttled && *outside->throttled > 0.05)
     line += fmt::format("; a CPU quota held back {:.2g} CPUs", *outside->throttled);
@@ -129,14 +130,15 @@ class OfFloor {
     }
   }
 
-  // Hosts without a usable record of a floor that requires one, if any host was to have it.
+  // Hosts without a usable record of a floor that requires one, if any host has it: what none has is not measured, and
+  // no host's fault.
   void require(HostChecks& checks) const {
-    if (!floor_.required || best_.empty()) return;
+    std::set<std::string> have;
+    for (const auto& [place, one] : best_)
+      if (one->limit) have.insert(place.first);
+    if (!floor_.required || have.empty()) return;
     for (auto& [host, check] : checks) {
-      const bool has = std::any_of(best_.begin(), best_.end(), [&, &name = host](const auto& one) {
-        return one.first.first == name && one.second->value;
-      });
-      if (!has)
+      if (!have.contains(host))
         add_line(check, CheckState::fail,
                  fmt::format("no usable record for the required floor {} {}", floor_.key, floor_.metric));
     }
@@ -181,9 +183,13 @@ void judge_status(const RunSet& runs, const std::vector<std::string>& hosts, Hos
       if (record->status == Status::error)
         add_line(checks[host], only_here ? CheckState::fail : CheckState::inconclusive, "broke: " + line),
             checks[host].broken.insert(record->key);
-      else if (only_here)
-        add_line(checks[host], CheckState::fail, "cannot run here: " + line);
+      else if (counts.ok > 0)
+        add_line(checks[host], only_here ? CheckState::fail : CheckState::inconclusive, "cannot run here: " + line);
     }
+  for (const auto& [name, counts] : by_case)
+    for (const auto& [host, record] : counts.others)
+      if (checks[host].state == CheckState::not_run)
+        checks[host].note(CheckState::inconclusive, "every case was skipped: " + one_line(record->reason, 300));
   for (const std::string& host : hosts)
     if (!heard.contains(host))
       checks[host].note(heard.empty() ? CheckState::inconclusive : CheckState::fail,
@@ -198,13 +204,6 @@ Floors part_of(const Floors& all, bool relative) {
 }
 
 // ---- of all hosts together
-
-// rank -> host.
-std::string host_of_rank(const Record& record, int rank) {
-  for (const RankResult& one : record.ranks)
-    if (one.rank == rank) return one.host;
-  return {};
-}
 
 // The number after `word` at the start of a text: "rank 3: ...".
 std::optional<int> rank_after(std::string_view text, std::string_view word) {
@@ -262,63 +261,29 @@ void judge_broken(const Record& record, const std::vector<std::string>& hosts, W
     add_line(world.checks[host], known ? CheckState::fail : CheckState::inconclusive, line);
 }
 
-// One figure per pair: the host whose fastest link, in sending or in receiving, is slower than the share of the median
-// has a slow port; a slow link between two other hosts may be the fault of either.
-void judge_pairs(const Record& record, double share, HostChecks& checks) {
-  const Matrix& matrix = *record.matrix;
-  const std::size_t n = matrix.ranks.size();
-  if (n < min_fleet || matrix.values.size() != n * n) return;
-  const bool higher = matrix.better == Better::higher;
-  const auto speed = [&](std::size_t from, std::size_t to) {
-    const double value = matrix.values[from * n + to];
-    return higher ? value : 1 / value;
-  };
-  std::vector<double> all;
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t j = 0; j < n; ++j)
-      if (i != j && std::isfinite(speed(i, j))) all.push_back(speed(i, j));
-  if (all.empty()) return;
-  const double limit = share * median(all);
-  const auto figure = [&](double value) { return higher ? value : 1 / value; };
-  std::set<std::size_t> slow;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::string host = host_of_rank(record, matrix.ranks[i]);
-    if (!checks.contains(host)) continue;
-    HostCheck& check = checks[host];
-    for (const bool sends : {true, false}) {
-      double best = 0;
-      for (std::size_t j = 0; j < n; ++j)
-        if (i != j && std::isfinite(sends ? speed(i, j) : speed(j, i)))
-          best = std::max(best, sends ? speed(i, j) : speed(j, i));
-      if (!(best > 0)) continue;
-      const bool worse = !check.floor || check.unit != matrix.unit ||
-                         best / limit < (check.at_most ? *check.floor / *check.figure : *check.figure / *check.floor);
-      if (worse) {
-        check.of = fmt::format("{} best {}", record.key, sends ? "in sending" : "in receiving");
-        check.unit = matrix.unit;
-        check.figure = figure(best);
-        check.floor = figure(limit);
-        check.at_most = !higher;
-      }
-      if (best >= limit) continue;
-      slow.insert(i);
-      add_line(check, CheckState::fail,
-               fmt::format("{}: even its fastest link is slow in {}: {}, the median pair {} ({} at least)", record.key,
-                           sends ? "sending" : "receiving", format_quantity(figure(best), matrix.unit),
-                           format_quantity(figure(limit / share), matrix.unit), format_percent(share)));
+// A figure of all hosts together is held against its floor: slow pairs or a straggler explain it, else all are to
+// blame.
+void judge_together(const Judgement& judged, const Floor& floor, const std::set<std::string>& stragglers,
+                    WorldChecks& world) {
+  const Record& record = *judged.entry.record;
+  const bool fails = judged.outcome == Outcome::fail, passes = judged.outcome == Outcome::pass;
+  std::map<std::string, std::set<std::string>> pairs;
+  if (!passes) pairs = slow_hosts(record, floor, *judged.limit);
+  std::erase_if(pairs, [&](const auto& one) { return !world.checks.contains(one.first); });
+  for (auto& [host, check] : world.checks) {
+    const auto pair = pairs.find(host);
+    const bool spared = !pairs.empty() ? pair == pairs.end() : !stragglers.empty() && !stragglers.contains(host);
+    if (passes ? !check.figure : !spared && (!check.figure || fails)) show(check, judged, floor);
+    if (passes || spared) continue;
+    std::string line = "of all hosts together: " + line_of(judged, floor);
+    if (pair != pairs.end()) {
+      check.culprit = "host " + host;
+      line += "; " + slow_with_text(record, pair->second);
     }
+    add_line(check, fails ? CheckState::fail : CheckState::inconclusive, line);
+    if (fails) check.missed.push_back(missed(judged, floor));
   }
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t j = 0; j < n; ++j) {
-      if (i == j || slow.contains(i) || slow.contains(j) || !(speed(i, j) < limit)) continue;
-      const std::string from = host_of_rank(record, matrix.ranks[i]), to = host_of_rank(record, matrix.ranks[j]);
-      for (const std::string& host : {from, to})
-        if (checks.contains(host))
-          add_line(checks[host], CheckState::inconclusive,
-                   fmt::format("{}: the link {} -> {} is slow: {}, the median pair {}", record.key, from, to,
-                               format_quantity(matrix.values[i * n + j], matrix.unit),
-                               format_quantity(figure(limit / share), matrix.unit)));
-    }
+  world.repeat = world.repeat || (fails && pairs.empty() && !stragglers.empty());
 }
 
 }  // namespace
@@ -340,6 +305,25 @@ std::vector<std::string> hosts_named(std::string_view text, const std::vector<st
       break;
     }
   return named;
+}
+
+std::string skips_text(const RunData& run) {
+  constexpr std::size_t max_named = 3;
+  std::map<std::string, const Record*> skipped;  // by key; null: it ran somewhere
+  for (const Record& record : run.records) {
+    const Record*& one = skipped.try_emplace(record.key, &record).first->second;
+    if (record.status != Status::skipped) one = nullptr;
+  }
+  const std::size_t cases = skipped.size();
+  std::erase_if(skipped, [](const auto& one) { return !one.second; });
+  if (skipped.empty()) return {};
+  std::vector<std::string> named;
+  for (const auto& [key, record] : skipped)
+    if (named.size() < max_named)
+      named.push_back(fmt::format("{} ({})", one_line(key, 200), one_line(record->reason, 200)));
+  if (skipped.size() > max_named) named.push_back(fmt::format("and {} more", skipped.size() - max_named));
+  return fmt::format("{} of {} skipped everywhere: {}", skipped.size(),
+                     plural(static_cast<std::int64_t>(cases), "case"), fmt::join(named, "; "));
 }
 
 std::vector<std::string> why_drill(const std::vector<RunData>& runs) {
@@ -370,6 +354,7 @@ HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::str
       judged.add_to(checks, nearest);
       judged.require(checks);
     }
+    if (floors.unmeasured) floors.unmeasured->add(result);
   };
   if (floors.user) apply(hosts.size() < min_fleet ? part_of(*floors.user, false) : *floors.user);
   if (floors.fleet && hosts.size() >= min_fleet) apply(*floors.fleet);
@@ -418,21 +403,10 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
   const Floors asked = floors.user ? part_of(*floors.user, false) : Floors();
   if (!asked.floors.empty()) {
     const CheckResult result = check(set, asked, floors.families);
+    if (floors.unmeasured) floors.unmeasured->add(result);
     for (const FloorResult& one : result.results)
-      for (const Judgement& judged : one.records) {
-        if (!judged.value || !judged.limit) continue;
-        const bool fails = judged.outcome == Outcome::fail;
-        for (const std::string& host : hosts) {
-          HostCheck& check = world.checks[host];
-          if (!check.figure || fails) show(check, judged, *one.floor);
-          // A straggler explains the whole world's figure.
-          if (judged.outcome == Outcome::pass || (!stragglers.empty() && !stragglers.contains(host))) continue;
-          add_line(check, fails ? CheckState::fail : CheckState::inconclusive,
-                   "of all hosts together: " + line_of(judged, *one.floor));
-          if (fails) check.missed.push_back(missed(judged, *one.floor));
-        }
-        world.repeat = world.repeat || (fails && !stragglers.empty());
-      }
+      for (const Judgement& judged : one.records)
+        if (judged.value && judged.limit) judge_together(judged, *one.floor, stragglers, world);
   }
   return world;
 }

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,7 +38,8 @@ class Accept(AssayCase):
         return self.write(f"levels/{name}.json", {"schema": 1, "host": ["product"], "training": ["product"], **members})
 
     def accept(self, *words, level="levels/tiny.json", code=(0, 3), env=None, timeout=120):
-        done = self.assay("accept", "--device", "cpu", *(["--level", level] if level else []), *words, env=env, timeout=timeout)
+        device = () if "--device" in words else ("--device", "cpu")
+        done = self.assay("accept", *device, *(["--level", level] if level else []), *words, env=env, timeout=timeout)
         self.assertIn(done.returncode, code if isinstance(code, tuple) else (code,), done.stdout + done.stderr)
         return done
 
@@ -100,6 +102,94 @@ class Accept(AssayCase):
         self.assertEqual(checks["host"]["state"], "pass", checks)
         self.assertEqual(checks["host"]["floor"], 1e6)
 
+    def test_required_floors_that_no_case_measures_are_listed_first_and_are_no_pass(self):
+        self.level(training=[])
+        floors = json.loads(self.floors(1).read_text())["floors"]
+        other = {**floors[0], "required": True}
+        missing = [({**other, "key": "gemm/dtype=f32/m=4096/*"}, "matched no record; the nearest key is gemm/"),
+                   ({**other, "ranks": 32, "nodes": 4}, "none with 32 ranks, 4 nodes"),
+                   ({**other, "relative_to": "fleet_median", "at_least": "90%"}, "no median"),
+                   ({**other, "protocol": {"cache": "hot"}}, "the floor asks for hot")]
+        self.write("f.json", {"schema": 1, "floors": [*floors, *(floor for floor, _ in missing)]})
+        done = self.accept("--out", "out", "--floors", "f.json", code=3)
+        (checks,) = self.table().values()
+        self.assertEqual((checks["host"]["state"], checks["host"]["floor"]), ("pass", 1), checks)
+        document = json.loads((self.dir / "out/accept.json").read_text())
+        self.assertEqual(document["verdict"], "inconclusive")
+        self.assertEqual([(one["floors"], one["key"], one["required"]) for one in document["not_measured"]],
+                         [("f", floor["key"], True) for floor, _ in missing])
+        for (_, reason), told in zip(missing, document["not_measured"]):
+            self.assertIn(reason, told["reason"])
+        says = "not measured at this level: 4 floors of f, 4 of them required ("
+        shown = " ".join(done.stdout.split())
+        self.assertIn(says, shown)
+        self.assertLess(shown.index(says), shown.index("audit"))
+        self.assertIn("hosts passed: 1 · failed: 0 · inconclusive: 0 · not measured: 4 floors", shown)
+        page = (self.dir / "out/accept.html").read_text()
+        self.assertIn(says, page)
+        self.assertIn('<header class="band warn">', page)   # amber, not green
+        # What no case has the key, the ranks or the hosts for is known before anything runs.
+        self.assertIn("not measured at this level: 3 floors of f, 3 of them required (", done.stderr)
+        done = self.accept("--dry-run", "--floors", "f.json", code=0)
+        self.assertIn("not measured at this level: 3 floors of f, 3 of them required (", done.stdout)
+
+    def test_a_floor_that_is_not_required_and_not_measured_is_only_listed(self):
+        self.level(training=[])
+        done = self.accept("--out", "out", "--floors", self.floors(1, key="gemm/dtype=f64/*"), code=0)
+        self.assertIn("not measured at this level: 1 floor of f (gemm/dtype=f64/* throughput)", " ".join(done.stdout.split()))
+        [told] = json.loads((self.dir / "out/accept.json").read_text())["not_measured"]
+        self.assertFalse(told["required"])
+
+    def test_stages_that_the_level_requires_and_that_did_not_run_are_no_pass(self):
+        self.level(training=[], pairs=["product"], collectives={"cuda": ["product"]})
+        done = self.accept("--out", "out", code=3)
+        document = json.loads((self.dir / "out/accept.json").read_text())
+        (host,) = document["hosts"]
+        self.assertEqual((document["verdict"], host["state"]), ("inconclusive", "inconclusive"))
+        self.assertIn("hosts passed: 0 · failed: 0 · inconclusive: 1", done.stdout)
+        self.assertIn('<header class="band warn">', (self.dir / "out/accept.html").read_text())
+        for check, why in (("pairs", "it needs two hosts"), ("collectives", "level tiny has no plan for it on cpu")):
+            found = self.table()[host["host"]][check]
+            self.assertEqual((found["state"], found["required"], found["evidence"]), ("not_run", True, [why]))
+            self.assertIn(f"required, but not run: {check}: {why} (all hosts)", " ".join(done.stdout.split()))
+            self.assertRegex(done.stderr, rf"(?m)^  {check} +not run, so no host can pass: {why}")
+        self.level(training=[], required=["host", "burn-in"])
+        self.assertRegex(self.accept("--dry-run", code=0).stdout, r"burn-in +not run, so no host can pass: Assay has no such stage")
+        # A level may say that it does without.
+        self.level(training=[], pairs=["product"], collectives=["product"], required=["host", "collectives"],
+                   not_run={"collectives": "no"})
+        self.assertRegex(self.accept("--dry-run", code=0).stdout, r"pairs +not run: it needs two hosts\n")
+        self.level(training=[], pairs=["product"], collectives=["product"], not_run={"collectives": "one host"}, required=["host"])
+        self.accept("--out", "without", code=0)
+
+    def test_a_stage_of_which_every_case_is_skipped_is_no_pass(self):
+        self.plan({"family": "transfer"}, name="levels/copies.json")   # of GPUs
+        self.plan(GEMM, {"family": "transfer", "direction": "d2d", "bytes": 4096}, name="levels/some.json",
+                  protocol={"max_seconds": "50ms", "warmup_seconds": "1ms", "min_samples": 3})
+        self.level(host=["some"], training=["copies"])
+        done = self.accept("--out", "out", code=3)
+        (checks,) = self.table().values()
+        self.assertEqual((checks["host"]["state"], checks["training"]["state"]), ("pass", "inconclusive"))
+        self.assertIn("host: 1 of 2 cases skipped everywhere: transfer/direction=d2d", " ".join(done.stdout.split()))
+        self.level(host=["copies"], training=[])
+        self.accept("--out", "host", code=3)
+        (checks,) = self.table("host").values()
+        self.assertEqual(checks["host"]["state"], "inconclusive")
+        self.assertIn("every case was skipped: transfer does not run on cpu", " ".join(checks["host"]["evidence"]))
+
+    @unittest.skipUnless("ASSAY_EMULATED" in os.environ, "this build has no emulated GPU")
+    def test_copies_between_the_gpus_of_a_host_are_measured(self):
+        self.plan({"family": "transfer", "direction": "p2p", "bytes": 4096}, {"family": "launch", "op": "event"},
+                  name="levels/copies.json", protocol={"max_seconds": "50ms", "warmup_seconds": "1ms", "min_samples": 3})
+        self.level(host=["copies"], training=[])
+        floors = self.floors(1, key="transfer/direction=p2p/*", metric="bandwidth", unit="B/s", required=True, device="cuda")
+        self.accept("--device", "cuda", "--out", "out", "--floors", floors, code=0,
+                    env={"ASSAY_MODULE_PATH": os.environ["ASSAY_EMULATED"], "ASSAY_EMULATION": "devices=2"})
+        (checks,) = self.table().values()
+        self.assertIn("transfer/direction=p2p", checks["host"]["of"])
+        # The others still take a rank for each GPU.
+        self.assertEqual(sorted(record["world"]["ranks"] for record in self.records("out/host")), [1, 2])
+
     def test_wrong_results_are_a_fault_of_the_host(self):
         self.accept("--out", "out", code=1, env={"ASSAY_INJECT": "bit-flip"})
         (checks,) = self.table().values()
@@ -133,6 +223,8 @@ class Accept(AssayCase):
         self.refused("accept", "--levl", "quick", says=["--levl", "--level"])
         self.level("typo", hots=["product"])
         self.refused("accept", "--level", "levels/typo.json", says=["hots", "host"])
+        self.level("words", required=["hots"], not_run={"burnin": "x"})
+        self.refused("accept", "--level", "levels/words.json", lines=2, says=["levels/words.json", "did you mean"])
         self.level("plan", pairs=["no-such-plan"])
         self.refused("accept", "--level", "levels/plan.json", says="no-such-plan")
         self.assertEqual(sorted(path.name for path in self.dir.iterdir()), ["f.json", "levels"])

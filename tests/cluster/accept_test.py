@@ -191,9 +191,33 @@ def other_driver(machine):
     return (machine.root / "proc/driver/nvidia/version").read_text().replace(DRIVER, "550.54.15")
 
 
-class LostHost(OverHosts):
+class FewHosts(OverHosts):
     COUNT = 4
     test_five_faults_at_once_are_each_found_by_their_check = None
+
+
+class Floors(FewHosts):
+    def test_a_floor_on_pairs_blames_the_slow_host_alone_and_what_nobody_measures_is_listed(self):
+        self.write("tiny.json", {"schema": 1, "pairs": ["pairs"], "pair_share": "1%"})
+        self.hosts.slow_host("h3", "4mbit")
+        floor = {"key": "collective/op=pairwise/*", "metric": "slowest_pair_bandwidth", "unit": "B/s", "at_least": "1 MB/s",
+                 "required": True, "source": "a test"}
+        self.write("floors.json", {"schema": 1, "floors": [floor, {**floor, "nodes": 64}]})
+        out, errors = self.accept(*self.words("--hostfile", self.hosts.hostfile(), "--out", self.out, "--floors",
+                                              os.path.join(self.folder, "floors.json")), code=1)
+        failed = self.failed()
+        self.assertEqual({host: check for host, (check, _) in failed.items()}, {"h3": "pairs"}, failed)
+        self.assertIn("slow with 3 of 3 hosts: h1, h2, h4", failed["h3"][1])
+        self.assertEqual(self.table()["h3"]["pairs"]["culprit"], "host h3")
+        for host in ("h1", "h2", "h4"):
+            self.assertEqual(self.table()[host]["pairs"]["state"], "pass", self.table()[host]["pairs"])
+        self.assertEqual([(one["nodes"], one["required"]) for one in self.document["not_measured"]], [(64, True)])
+        for text in (out, errors):   # before and after
+            self.assertIn("not measured at this level: 1 floor of floors, 1 of them required", " ".join(text.split()))
+        self.nothing_left()
+
+
+class LostHost(FewHosts):
 
     def test_a_host_that_dies_is_left_out_and_the_rest_goes_on_after_a_resume(self):
         self.plan("host", *[{"family": "gemm", "dtype": "f32", "m": 64, "n": 64, "k": 64 + i} for i in range(12)],

@@ -7,7 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,7 @@ using test::run_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 const std::vector<std::string> three_hosts = {"a", "b", "c"};
 const std::string gemm_key = "gemm/m=64/n=64", collective_key = "collective/op=all_reduce/bytes=8";
@@ -151,6 +154,89 @@ TEST(AcceptHost, ARequiredFloorNeedsARecordOfEachHost) {
   EXPECT_THAT(text(checks.at("b")), HasSubstr("no usable record for the required floor"));
 }
 
+TEST(AcceptHost, AFloorThatNoHostIsJudgedByIsNotMeasuredAndNoHostsFault) {
+  Floor here = floor_of(10), other_protocol = floor_of(10), skipped = floor_of(10), nowhere = floor_of(10);
+  other_protocol.pointer = "/floors/1", other_protocol.protocol = {{"cache", "cold"}}, other_protocol.required = true;
+  skipped.pointer = "/floors/2", skipped.key = "peak/*", skipped.required = true;
+  nowhere.pointer = "/floors/3", nowhere.key = "gemm/m=128/*";
+  const Floors user = {"f.json", "f", "", {here, other_protocol, skipped, nowhere}};
+  Record no_amx = record_on("a", 0, "peak/x=1"), nor_here = record_on("b", 0, "peak/x=1");
+  no_amx.status = nor_here.status = Status::skipped, no_amx.reason = nor_here.reason = "no AMX";
+  UnmeasuredFloors unmeasured;
+  unmeasured.expect(user, false);
+  EXPECT_EQ(unmeasured.left().size(), 4u);
+  const auto checks = judge_each_host({each_host({record_on("a", 100), record_on("b", 100), no_amx, nor_here})},
+                                      {"a", "b"}, {.user = &user, .unmeasured = &unmeasured});
+  EXPECT_EQ(state(checks, "a"), CheckState::pass);
+  EXPECT_EQ(state(checks, "b"), CheckState::pass);
+  ASSERT_EQ(unmeasured.left().size(), 3u);
+  EXPECT_THAT(unmeasured.left()[0].reason, HasSubstr("the floor asks for cold"));
+  EXPECT_THAT(unmeasured.left()[1].reason, HasSubstr("skipped: no AMX"));
+  EXPECT_THAT(unmeasured.left()[2].reason, HasSubstr("matched no record; the nearest key is " + gemm_key));
+  // A later stage does not hide what an earlier one said, and measures what it measures.
+  (void)judge_world(run_of({world({"a", "b"})}), {"a", "b"}, {.user = &user, .unmeasured = &unmeasured});
+  EXPECT_THAT(unmeasured.left()[1].reason, HasSubstr("skipped: no AMX"));
+  (void)judge_world(run_of({world({"a", "b"}, "gemm/m=128/n=1")}), {"a", "b"},
+                    {.user = &user, .unmeasured = &unmeasured});
+  EXPECT_EQ(unmeasured.left().size(), 3u);  // it has no throughput
+  Record measured = world({"a", "b"}, "gemm/m=128/n=1");
+  measured.metrics = {metric("throughput", 50, "FLOP/s")};
+  (void)judge_world(run_of({measured}), {"a", "b"}, {.user = &user, .unmeasured = &unmeasured});
+  EXPECT_EQ(unmeasured.left().size(), 2u);
+}
+
+TEST(AcceptHost, TheReasonIsThatOfTheStageThatCameNearest) {
+  Floors user = floors_of(floor_of(1));
+  user.floors.front().key = "collective/op=all_reduce/*", user.floors.front().ranks = 32;
+  UnmeasuredFloors unmeasured;
+  unmeasured.expect(user, false);
+  for (const char* key :
+       {"collective/op=pairwise/bytes=1", collective_key.c_str(), "collective/op=broadcast/bytes=123456"})
+    (void)judge_world(run_of({world({"a", "b"}, key)}), {"a", "b"}, {.user = &user, .unmeasured = &unmeasured});
+  ASSERT_EQ(unmeasured.left().size(), 1u);
+  EXPECT_EQ(unmeasured.left().front().reason, "1 record with this key, none with 32 ranks");
+}
+
+TEST(AcceptHost, AFloorAgainstTheMedianIsNotMeasuredOnTwoHosts) {
+  Floors user = floors_of(floor_of(0.95, true));
+  UnmeasuredFloors unmeasured;
+  unmeasured.expect(user, false);
+  const StageFloors floors = {.user = &user, .unmeasured = &unmeasured};
+  (void)judge_each_host({each_host({record_on("a", 100), record_on("b", 60)})}, {"a", "b"}, floors);
+  ASSERT_EQ(unmeasured.left().size(), 1u);
+  EXPECT_THAT(unmeasured.left().front().reason, HasSubstr("fewer than three hosts have no median"));
+  (void)judge_each_host({each_host({record_on("a", 100), record_on("b", 99), record_on("c", 99)})}, three_hosts,
+                        floors);
+  EXPECT_THAT(unmeasured.left(), IsEmpty());
+}
+
+TEST(AcceptHost, OfTheFloorsOfALevelOnlyThoseThatAreRequiredAreMissed) {
+  Floor required = floor_of(0.95, true);
+  required.required = true, required.pointer = "/floors/1";
+  UnmeasuredFloors unmeasured;
+  unmeasured.expect({"fleet.json", "fleet", "", {floor_of(0.95, true), required}}, true);
+  ASSERT_EQ(unmeasured.left().size(), 1u);
+  EXPECT_TRUE(unmeasured.left().front().floor.required);
+}
+
+TEST(AcceptHost, WhatEveryHostSkipsIsNoPass) {
+  Record a = record_on("a", 0), b = record_on("b", 0);
+  a.status = b.status = Status::skipped, a.reason = b.reason = "run it on one rank";
+  auto checks = judge_each_host({each_host({a, b})}, {"a", "b"}, {});
+  for (const char* host : {"a", "b"}) {
+    EXPECT_EQ(state(checks, host), CheckState::inconclusive) << host;
+    EXPECT_THAT(text(checks.at(host)), HasSubstr("every case was skipped: run it on one rank"));
+  }
+  // One of two hosts can: which of them is right is unknown.
+  checks = judge_each_host({each_host({record_on("a", 1), b})}, {"a", "b"}, {});
+  EXPECT_EQ(state(checks, "a"), CheckState::pass);
+  EXPECT_EQ(state(checks, "b"), CheckState::inconclusive);
+  // Of several cases some are skipped everywhere: they are named.
+  EXPECT_EQ(skips_text(each_host({record_on("a", 1, "gemm/m=8"), a, b})),
+            "1 of 2 cases skipped everywhere: gemm/m=64/n=64 (run it on one rank)");
+  EXPECT_EQ(skips_text(each_host({record_on("a", 1), b})), "");
+}
+
 TEST(AcceptHost, HostsThatAreOneMachineAreJudgedAsADrill) {
   const Floors user = floors_of(floor_of(90));
   Record one = record_on("a", 60);
@@ -210,6 +296,79 @@ TEST(AcceptPairs, LatenciesAreSlowIfTheyAreLong) {
   // Nine times the fastest link's is slow only against a median that is not its own.
   record.matrix->values = {not_measured, 1e-6, 9e-5, 1e-6, not_measured, 1e-6, 9e-5, 1e-6, not_measured};
   EXPECT_EQ(state(judge_world(run_of({record}), three_hosts, {}).checks, "a"), CheckState::inconclusive);
+}
+
+// ---- floors on pairs
+
+Floors pair_floor(double limit, const std::string& name = "slowest_pair_bandwidth") {
+  Floor floor = floor_of(limit);
+  floor.key = "collective/op=pairwise/*", floor.metric = name, floor.unit = "B/s", floor.required = true;
+  return floors_of(floor);
+}
+
+// Bandwidths of 10 between four hosts but for some pairs, and the slowest of them as its metric.
+RunData four_hosts(const std::map<std::pair<std::size_t, std::size_t>, double>& others) {
+  std::vector<double> values(16, 10);
+  for (std::size_t i = 0; i < 4; ++i) values[5 * i] = not_measured;
+  double slowest = 10;
+  for (const auto& [pair, value] : others) {
+    values[4 * pair.first + pair.second] = value;
+    slowest = std::min(slowest, value);
+  }
+  RunData run = matrix_of({"a", "b", "c", "d"}, values);
+  run.records.front().metrics = {metric("slowest_pair_bandwidth", slowest, "B/s")};
+  return run;
+}
+
+WorldChecks against(const RunData& run, const Floors& floors) {
+  return judge_world(run, {"a", "b", "c", "d"}, {.user = &floors, .pair_share = 0.01});
+}
+
+TEST(AcceptPairs, AMissedFloorBlamesTheHostWithTheBadPortAlone) {
+  // Sending, receiving, and both.
+  for (const auto& bad :
+       {four_hosts({{{2, 0}, 1}, {{2, 1}, 1}, {{2, 3}, 1}}), four_hosts({{{0, 2}, 1}, {{1, 2}, 2}, {{3, 2}, 1}}),
+        four_hosts({{{2, 0}, 1}, {{2, 1}, 1}, {{0, 2}, 1}, {{1, 2}, 1}})}) {
+    const WorldChecks world = against(bad, pair_floor(5));
+    EXPECT_EQ(state(world.checks, "c"), CheckState::fail);
+    for (const char* other : {"a", "b", "d"}) {
+      EXPECT_EQ(state(world.checks, other), CheckState::pass) << other;
+      EXPECT_THAT(world.checks.at(other).missed, IsEmpty());
+    }
+    EXPECT_EQ(world.checks.at("c").culprit, "host c");
+    EXPECT_THAT(text(world.checks.at("c")), HasSubstr("of 3 hosts: a, b"));
+    EXPECT_EQ(world.checks.at("c").figure, 1);
+    EXPECT_EQ(world.checks.at("c").floor, 5);
+    EXPECT_FALSE(world.repeat);  // the others' pairs are known
+  }
+}
+
+TEST(AcceptPairs, AMissedFloorOfOnePairBlamesBothAndOfTwoPairsTheirCommonHost) {
+  auto checks = against(four_hosts({{{1, 2}, 1}}), pair_floor(5)).checks;
+  EXPECT_EQ(state(checks, "b"), CheckState::fail);
+  EXPECT_EQ(state(checks, "c"), CheckState::fail);
+  EXPECT_EQ(state(checks, "a"), CheckState::pass);
+  EXPECT_THAT(text(checks.at("b")), HasSubstr("slow with 1 of 3 hosts: c"));
+  checks = against(four_hosts({{{1, 2}, 1}, {{0, 1}, 1}}), pair_floor(5)).checks;
+  EXPECT_EQ(state(checks, "b"), CheckState::fail);
+  for (const char* other : {"a", "c", "d"}) EXPECT_EQ(state(checks, other), CheckState::pass) << other;
+  // Two bad hosts.
+  checks = against(four_hosts({{{0, 1}, 1}, {{0, 2}, 1}, {{0, 3}, 1}, {{1, 2}, 1}, {{1, 3}, 1}}), pair_floor(5)).checks;
+  for (const char* bad : {"a", "b"}) EXPECT_EQ(state(checks, bad), CheckState::fail) << bad;
+  for (const char* other : {"c", "d"}) EXPECT_EQ(state(checks, other), CheckState::pass) << other;
+}
+
+TEST(AcceptPairs, AMissedFloorOfAllPairsBlamesAllAndACeilingIsAFloorToo) {
+  auto checks = against(four_hosts({}), pair_floor(20)).checks;
+  for (const char* host : {"a", "b", "c", "d"}) EXPECT_EQ(state(checks, host), CheckState::fail) << host;
+  RunData run = four_hosts({{{0, 3}, 30}, {{1, 3}, 30}, {{2, 3}, 30}});
+  run.records.front().matrix->unit = "s", run.records.front().matrix->better = Better::lower;
+  run.records.front().metrics = {test::seconds("slowest_pair_latency", 30)};
+  Floors ceiling = pair_floor(20, "slowest_pair_latency");
+  ceiling.floors.front().bound = Bound::at_most, ceiling.floors.front().unit = "s";
+  checks = against(run, ceiling).checks;
+  EXPECT_EQ(state(checks, "d"), CheckState::fail);
+  for (const char* host : {"a", "b", "c"}) EXPECT_EQ(state(checks, host), CheckState::pass) << host;
 }
 
 TEST(AcceptWorld, TheRankThatSeesAWrongSumIsNamedAndTheOthersRepeat) {
@@ -272,11 +431,14 @@ TEST(AcceptWorld, AFloorOfTheWholeWorldIsOfAllUnlessOneHostHoldsItBack) {
   const Floors user = floors_of(floor);
   auto checks = judge_world(run_of({world(three_hosts)}), three_hosts, {.user = &user}).checks;
   for (const std::string& host : three_hosts) EXPECT_EQ(state(checks, host), CheckState::fail);
+  EXPECT_THAT(text(checks.at("a")), HasSubstr("slowest: rank 0, host a, AMD Zen 5"));
+  EXPECT_EQ(checks.at("a").culprit, "slowest: rank 0, host a, AMD Zen 5");
   Record one = world(three_hosts), two = world(three_hosts, "collective/op=broadcast/bytes=8");
   one.flags = two.flags = {"slow rank: rank 1 on b took 2.1 times as long as the others"};
   const WorldChecks with_straggler = judge_world(run_of({one, two}), three_hosts, {.user = &user});
   EXPECT_EQ(state(with_straggler.checks, "b"), CheckState::fail);
   EXPECT_EQ(state(with_straggler.checks, "a"), CheckState::pass);
+  EXPECT_FALSE(with_straggler.checks.at("a").figure);
   EXPECT_TRUE(with_straggler.repeat);
 }
 
@@ -367,6 +529,65 @@ TEST(AcceptTable, ItsExitCode) {
   EXPECT_EQ(all.code(), ExitCode::no_data);
   all.hosts.front().checks.clear();
   EXPECT_EQ(all.code(), ExitCode::no_data);
+}
+
+// A host that passed what was run, of a level that requires pairs too.
+Acceptance without_pairs() {
+  Acceptance all = example();
+  all.hosts.pop_back();
+  HostCheck& pairs = all.hosts.front().checks["pairs"];
+  pairs.required = true;
+  pairs.evidence = {"it needs two hosts"};
+  return all;
+}
+
+TEST(AcceptTable, WhatIsRequiredAndWasNotRunIsNoPass) {
+  Acceptance all = without_pairs();
+  EXPECT_EQ(all.hosts.front().state(), CheckState::inconclusive);
+  EXPECT_EQ(all.code(), ExitCode::no_data);
+  const Document document = accept_document(all);
+  EXPECT_EQ(document.tone, Tone::warn);
+  const std::string shown = render_terminal(document, {.width = unlimited_columns});
+  EXPECT_THAT(shown, HasSubstr("required, but not run: pairs: it needs two hosts (all hosts)"));
+  EXPECT_THAT(shown, HasSubstr("hosts passed: 0 · failed: 0 · inconclusive: 1"));
+  EXPECT_LT(shown.find("required, but not run"), shown.find("audit"));
+  const Json json = accept_json(all, false);
+  EXPECT_EQ(json["verdict"], "inconclusive");
+  EXPECT_EQ(json["hosts"][0]["checks"][2]["state"], "not_run");
+  EXPECT_EQ(json["hosts"][0]["checks"][2]["required"], true);
+  // A host that failed is left out of what follows.
+  all.hosts.front().checks["host"].note(CheckState::fail, "slow");
+  EXPECT_EQ(all.code(), ExitCode::failed);
+  EXPECT_THAT(render_terminal(accept_document(all), {.width = unlimited_columns}),
+              Not(HasSubstr("required, but not run: pairs")));
+}
+
+TEST(AcceptTable, FloorsThatWereNotMeasuredComeFirstAndCountIfTheyAreRequired) {
+  Acceptance all = example();
+  all.hosts.pop_back();
+  Floor floor = floor_of(7e14);
+  floor.ranks = 32, floor.nodes = 4;
+  all.not_measured = {{floor, "h.json", "h100", "matched no record"}};
+  EXPECT_EQ(all.code(), ExitCode::ok);
+  const std::string line = "not measured at this level: 1 floor of h100 (gemm/* throughput with 32 ranks, 4 nodes)";
+  EXPECT_THAT(render_terminal(accept_document(all), {.width = unlimited_columns}), HasSubstr(line));
+  all.not_measured.push_back(all.not_measured.front());
+  all.not_measured.back().floor.required = true;
+  EXPECT_EQ(all.code(), ExitCode::no_data);
+  const std::string shown = render_terminal(accept_document(all), {.width = unlimited_columns});
+  EXPECT_THAT(shown, HasSubstr("not measured at this level: 2 floors of h100, 1 of them required ("));
+  EXPECT_THAT(shown, HasSubstr("required: gemm/* throughput >= 700 TFLOP/s (32 ranks, 4 nodes): matched no record"));
+  EXPECT_LT(shown.find("not measured"), shown.find("audit"));
+  EXPECT_THAT(render_html(accept_document(all)), HasSubstr("2 floors of h100, 1 of them required"));
+  const Json json = accept_json(all, false);
+  EXPECT_EQ(json["verdict"], "inconclusive");
+  ASSERT_EQ(json["not_measured"].size(), 2u);
+  EXPECT_EQ(json["not_measured"][1]["floors"], "h100");
+  EXPECT_EQ(json["not_measured"][1]["at_least"], 7e14);
+  EXPECT_EQ(json["not_measured"][1]["required"], true);
+  EXPECT_EQ(json["not_measured"][1]["reason"], "matched no record");
+  EXPECT_THAT(unmeasured_lines(std::vector<UnmeasuredFloor>(5, all.not_measured.front())).front(),
+              HasSubstr("; and 2 more)"));
 }
 
 TEST(AcceptTable, JsonHasEveryCheckOfEveryHost) {
