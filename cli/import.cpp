@@ -66,7 +66,10 @@ std::string what_is_not_ok(const std::vector<Record>& records) {
 // The run directories that an import has made: all of them, or none that would be in the way of the next try.
 class Imported {
  public:
-  explicit Imported(const fs::path& out) : out_(out), existed_(fs::exists(out)) {}
+  explicit Imported(const fs::path& out) : out_(out) {
+    std::error_code none;
+    existed_ = fs::exists(out, none);
+  }
   ~Imported() {
     std::error_code none;
     if (whole_) return;
@@ -90,7 +93,7 @@ class Imported {
 
  private:
   fs::path out_;
-  bool existed_, whole_ = false;
+  bool existed_ = false, whole_ = false;
   std::vector<fs::path> dirs_;
 };
 
