@@ -155,7 +155,7 @@ void explain(const ab::Result& result, const ab::Options& options) {
 ExitCode ab(const AbOptions& asked) {
   const ab::Options options = read_options(asked);
   std::string metric = asked.metric;
-  const ab::Result result = compare_commands("ab", asked.a, asked.b, metric, options);
+  const ab::Result result = compare_commands("ab", asked.a, asked.b, reader_by(metric), options);
   if (result.ended != ab::Ended::decided) explain(result, options);
   if (asked.json)
     fmt::print("{}", dump_document(to_json(result, asked, options, metric)));

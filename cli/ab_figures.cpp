@@ -26,6 +26,8 @@ std::vector<ab::Figure> lines_of(const std::string& output, const std::string& p
   return figures;
 }
 
+}  // namespace
+
 // Nothing if the output is no lines. A line that says that a case failed is one beside lines with figures.
 std::optional<std::vector<ab::Figure>> lines_if_any(const std::string& output) {
   try {
@@ -53,7 +55,14 @@ ab::Figure figure_in(const Json& line, const std::string& metric, const std::str
           *better == "higher" ? Better::higher : Better::lower};
 }
 
-}  // namespace
+Json last_object(const std::string& output) {
+  try {
+    if (Json line = parse_untrusted(last_lines(output, 1)); line.is_object()) return line;
+  } catch (const Error&) {
+    // lines, or nothing that can be read
+  }
+  return nullptr;
+}
 
 std::vector<ab::Figure> figures_of(const std::string& metric, const std::string& output, double seconds, char side) {
   if (metric == "time") return {{"time", seconds, "s", Better::lower}};
@@ -64,13 +73,7 @@ std::vector<ab::Figure> figures_of(const std::string& metric, const std::string&
     return figures;
   }
   const std::string last = last_lines(output, 1), last_place = fmt::format("{}: the last line of its output", side);
-  Json line;
-  try {
-    line = parse_untrusted(last);
-  } catch (const Error&) {
-    line = nullptr;  // lines, or nothing that can be read
-  }
-  if (line.is_object()) return {figure_in(line, metric, last_place)};
+  if (const Json line = last_object(output); line.is_object()) return {figure_in(line, metric, last_place)};
   const auto all = lines_if_any(output);
   if (!all)
     throw UsageError(fmt::format("{} is no JSON object: {}", last_place, last.empty() ? "nothing" : in_quotes(last)));

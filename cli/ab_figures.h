@@ -2,7 +2,9 @@
 #pragma once
 
 #include "harness/ab/ab.h"
+#include "harness/json/fwd.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,5 +20,11 @@ std::vector<ab::Figure> figures_of(const std::string& metric, const std::string&
 
 // What --metric means if it is not given: "lines" if the output is nothing else, otherwise "time".
 std::string metric_from(const std::string& output);
+
+// The parts of figures_of(): the figures of output that is lines; the last line if it is a JSON object, else null; the
+// figure of such an object. Throws UsageError, which begins with `place`.
+std::optional<std::vector<ab::Figure>> lines_if_any(const std::string& output);
+Json last_object(const std::string& output);
+ab::Figure figure_in(const Json& line, const std::string& metric, const std::string& place);
 
 }  // namespace assay::cli

@@ -1,7 +1,6 @@
 #include "cli/command_sides.h"
 
 #include "cli/ab_figures.h"
-#include "cli/shell_command.h"
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/run/progress.h"
@@ -15,7 +14,7 @@ namespace {
 // Measures the commands for ab::run().
 class CommandSides {
  public:
-  explicit CommandSides(std::string& metric) : metric_(metric) {}
+  explicit CommandSides(const FigureReader& read) : read_(read) {}
 
   ab::Side side(char name, const std::string& command) {
     return [this, name, command](Clock::time_point deadline) { return measure(name, command, deadline); };
@@ -29,11 +28,8 @@ class CommandSides {
     if (!done.ended) return {};
     if (!done.problem.empty())
       throw Error(fmt::format("{} {}: {}\n{}", name, done.problem, one_line(command), last_lines(done.errors, 10)));
-    if (metric_.empty()) metric_ = done.whole ? metric_from(done.output) : "time";
     try {
-      if (!done.whole && metric_ == "lines")
-        throw UsageError(fmt::format("{}: its output is too long for lines", name));
-      return figures_of(metric_, done.output, done.seconds, name);
+      return read_(done, name);
     } catch (const UsageError& error) {
       if (run < 2) throw;
       throw Error(error.what());  // it has printed the figure before
@@ -42,16 +38,24 @@ class CommandSides {
 
   ShellCommands commands_;
   LiveLine line_;
-  std::string& metric_;
+  const FigureReader& read_;
   int runs_ = 0;
 };
 
 }  // namespace
 
-ab::Result compare_commands(const std::string& verb, const std::string& a, const std::string& b, std::string& metric,
-                            const ab::Options& options) {
+FigureReader reader_by(std::string& metric) {
+  return [&metric](const FinishedCommand& done, char side) {
+    if (metric.empty()) metric = done.whole ? metric_from(done.output) : "time";
+    if (!done.whole && metric == "lines") throw UsageError(fmt::format("{}: its output is too long for lines", side));
+    return figures_of(metric, done.output, done.seconds, side);
+  };
+}
+
+ab::Result compare_commands(const std::string& verb, const std::string& a, const std::string& b,
+                            const FigureReader& read, const ab::Options& options) {
   try {
-    CommandSides sides(metric);
+    CommandSides sides(read);
     return ab::run(sides.side('A', a), sides.side('B', b), options);
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", verb, error.what()), error.code());

@@ -1,16 +1,23 @@
 // Two commands of the user's, measured in turn.
 #pragma once
 
+#include "cli/shell_command.h"
 #include "harness/ab/ab.h"
 
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace assay::cli {
 
-// ab::run() of two shell commands, which may be called once per process (see ShellCommands). `metric` is as in
-// figures_of(); an empty one becomes what A's first output is, or stays so if none came. Throws UsageError if a first
-// output lacks the figure; Error if a later one does or a command fails. Messages begin with `verb`.
-ab::Result compare_commands(const std::string& verb, const std::string& a, const std::string& b, std::string& metric,
-                            const ab::Options& options);
+// The figures of side 'A' or 'B' from a run of its command that succeeded. Throws UsageError "A: ..." if it has none.
+using FigureReader = std::function<std::vector<ab::Figure>(const FinishedCommand& done, char side)>;
+// By --metric of `ab`, as in figures_of(); an empty one becomes what A's first output is. It must outlive the reader.
+FigureReader reader_by(std::string& metric);
+
+// ab::run() of two shell commands, which may be called once per process (see ShellCommands). Throws UsageError if a
+// first output lacks the figure; Error if a later one does or a command fails. Messages begin with `verb`.
+ab::Result compare_commands(const std::string& verb, const std::string& a, const std::string& b,
+                            const FigureReader& read, const ab::Options& options);
 
 }  // namespace assay::cli

@@ -2,6 +2,7 @@
 #include "reports/history/confirm.h"
 #include "cli/command_sides.h"
 #include "cli/history/history.h"
+#include "cli/history/series_figure.h"
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,31 +27,24 @@ struct ConfirmFlags {
   JudgeFlags judge;
 };
 
-// What is to be confirmed: an event, or suspects of one gap as the event that they would be.
+// What is to be confirmed: an event, or a suspect as the event that it would be.
 struct Candidate {
   history::Event event;
   bool suspect = false;
 };
 
-Candidate of_suspect(const history::Suspect& first, const history::History& history) {
+Candidate of_suspect(const history::Suspect& suspect, const history::History& history) {
+  const history::Change& change = suspect.change;
   Candidate candidate{{}, true};
   history::Event& event = candidate.event;
-  event.id = first.id;
-  event.kind = first.change.shift < 0 ? history::EventKind::slower : history::EventKind::faster;
-  event.last_before = first.change.last_before;
-  event.first_after = first.change.first_after;
+  event.id = suspect.id;
+  event.kind = change.shift < 0 ? history::EventKind::slower : history::EventKind::faster;
+  event.last_before = change.last_before;
+  event.first_after = change.first_after;
   event.opened = *history.arrival.last;
-  event.subject = history.series[first.series].name;
-  event.machines = {history.series[first.series].identity.machine};
-  event.shift = first.change.shift;
-  event.interval = first.change.interval;
-  for (const history::Suspect& one : history.found.suspects) {
-    const history::Change& change = one.change;
-    const bool same = change.last_before < event.first_after && change.first_after > event.last_before &&
-                      (change.shift < 0) == (first.change.shift < 0) &&
-                      history.series[one.series].identity.machine == event.machines.front();
-    if (same) event.series.push_back({one.series, change.shift, change.interval, change.p, true});
-  }
+  event.subject = history.series[suspect.series].name;
+  event.series.push_back({suspect.series, change.shift, change.interval, change.p, true});
+  history::finish_series(event, history.series);
   return candidate;
 }
 
@@ -96,6 +91,18 @@ std::size_t earlier_confirmations(const history::History& history) {
   return count;
 }
 
+// Of a suspect's series, or of the worst of an event's that the commands print.
+SeriesFigure figure_to_confirm(const history::Event& event, const history::History& history,
+                               const std::string& metric) {
+  std::vector<std::size_t> series;
+  for (const history::EventSeries& one : event.series) series.push_back(one.series);
+  try {
+    return SeriesFigure(history, std::move(series), metric);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("history confirm: {}", error.what()));
+  }
+}
+
 ExitCode run_confirm(const ConfirmFlags& flags) {
   const history::Options options = flags.judge.options("history confirm");
   store::Store store = store::Store::open_existing(store_path(flags.store));
@@ -112,19 +119,22 @@ ExitCode run_confirm(const ConfirmFlags& flags) {
         "history confirm: give --good and --bad: commands that measure the last good build and tonight's{}{}",
         as_recorded("--good", flags.good, history, history.run_before(worst, event.last_before)),
         as_recorded("--bad", flags.bad, history, history.run_after(worst, event.first_after))));
-  std::string metric = flags.metric;
   ab::Options asked;
   asked.tolerance = options.tolerance;
   asked.error = history::confirm_error(options, earlier_confirmations(history));
   asked.budget = parse_flag("history confirm: --budget", flags.budget, parse_seconds);
   asked.seed = std::random_device()();
-  const ab::Outcome outcome = compare_commands("history confirm", flags.good, flags.bad, metric, asked).all;
-  show("{}: {}: {} ({:+.1f} %) after {} pairs\n", event.id, event.subject, ab::name_of(outcome.verdict),
-       100 * (outcome.ratio - 1), outcome.pairs);
+  SeriesFigure figure = figure_to_confirm(event, history, flags.metric);
+  const FigureReader read = [&](const FinishedCommand& done, char side) { return figure.read(done, side); };
+  const ab::Outcome outcome = compare_commands("history confirm", flags.good, flags.bad, read, asked).all;
+  show("{}: {}: {} ({:+.1f} %) after {} pairs\n", event.id, history.series[figure.series()].name,
+       ab::name_of(outcome.verdict), 100 * (outcome.ratio - 1), outcome.pairs);
   if (outcome.verdict == ab::Verdict::undecided) return ExitCode::no_data;
   const bool slower = event.kind == history::EventKind::slower;
   const bool confirmed = history::is_confirmed(outcome.verdict, slower);
   event.confirmed = confirmed;
+  for (history::EventSeries& one : event.series)
+    if (confirmed && one.series == figure.series()) one.measured = {std::log(outcome.ratio), *history.arrival.last};
   event.state = confirmed || !chosen->suspect ? history::EventState::open : history::EventState::dismissed;
   if (confirmed || chosen->suspect)
     store.save_events(std::vector<store::StoredEvent>{
@@ -133,7 +143,7 @@ ExitCode run_confirm(const ConfirmFlags& flags) {
     fmt::print("{}", chosen->suspect
                          ? "The builds show no such difference: the suspect is dismissed; more nights still judge it.\n"
                          : "The builds show no such difference: look for a cause that is not the build.\n");
-  return confirmed && slower ? ExitCode::failed : ExitCode::ok;
+  return outcome.verdict == ab::Verdict::slower ? ExitCode::failed : ExitCode::ok;
 }
 
 }  // namespace
@@ -146,12 +156,16 @@ Command history_confirm_command(CLI::App& history) {
   app->add_option("--good", flags->good,
                   "Command that measures the last good build; without it, the one its run's label names is shown");
   app->add_option("--bad", flags->bad, "Command that measures tonight's; the same");
-  app->add_option("--metric", flags->metric, "As of `assay ab`: time, lines, or a name");
+  app->add_option(
+      "--metric", flags->metric,
+      "What in their output is the suspect's figure, as of `assay ab`: time, lines, or the name of a number.\n"
+      "Without it: the line of the suspect's case, or the number named as its metric");
   app->add_option("--budget", flags->budget, "Stop after this long")->capture_default_str();
   flags->judge.add_to(*app);
   app->footer(
       "False alarms stay within the promise: a tenth of it is kept for confirmations.\n"
-      "Exit codes: 1 confirmed as slower, and open now; 0 dismissed, or faster; 3 undecided, or nothing to confirm.");
+      "Exit codes: 1 slower, and open now if that was suspected; 0 dismissed, or faster; 2 the commands do not print\n"
+      "the suspect's figure; 3 undecided, or nothing to confirm.");
   return {app, [flags] { return run_confirm(*flags); }};
 }
 

@@ -97,6 +97,7 @@ void link_aliases(Database& database, const std::vector<Linkable>& all, std::vec
           last = &older;
       if (!last) continue;
       series[newer.index].successor_of = series[last->index].number;
+      series[last->index].former = name_of(*last->row);
       series[last->index].name = series[newer.index].name;
     }
   }
@@ -181,7 +182,7 @@ Contents Store::read_those(const std::function<bool(const std::string& branch)>&
     auto& own = points[static_cast<std::size_t>(id)];
     if (own.empty()) continue;
     linkable.push_back({contents.series.size(), &row, own.front().night, own.back().night});
-    contents.series.push_back({id, row.identity, name_of(row), {}, std::move(own)});
+    contents.series.push_back({id, row.identity, name_of(row), {}, {}, std::move(own)});
   }
   link_protocols(linkable, contents.series);
   link_aliases(database, linkable, contents.series);

@@ -61,6 +61,7 @@ struct Series {
   std::int64_t number = 0;
   Identity identity;
   std::string name;                          // what people call it: alias, else case title and metric
+  std::string former;                        // case title and metric before an alias; empty without one
   std::optional<std::int64_t> successor_of;  // a series that this one continues: an alias, or another protocol
   std::vector<Point> points;                 // by night, then by start of the run
 };

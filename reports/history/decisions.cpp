@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -16,8 +17,6 @@
 namespace assay::history {
 
 namespace {
-
-constexpr Night near_nights = 3;  // a new analysis may place a change a little differently
 
 template <typename Kind>
 std::optional<Kind> named(const std::string& name, int count) {
@@ -36,34 +35,69 @@ Night night_in(const Json& json, const char* side) {
   return parse_date(at != json.end() && at->is_object() ? text_in(*at, "night") : "", side);
 }
 
+// The logarithm of a ratio of speeds, of which the document has the excess over 1.
+std::optional<double> ratio_in(const Json& json, std::string_view path) {
+  const std::optional<double> excess = number_member(json, path);
+  return excess && *excess > -1 ? std::optional(std::log1p(*excess)) : std::nullopt;
+}
+
+// Of each series that `history confirm` measured. Where none is named, an older version has confirmed them all.
+std::map<std::string, Measured> measured_in(const Json& document, Night opened) {
+  std::map<std::string, Measured> named, all;
+  for (const Json& change : member(document, "/changes")) {
+    const std::string series = text_member(change, "/series");
+    if (const auto ratio = ratio_in(change, "/measured/value")) named[series] = {*ratio, night_in(change, "measured")};
+    if (const auto shift = ratio_in(change, "/shift/value")) all[series] = {*shift, opened};
+  }
+  return named.empty() ? all : named;
+}
+
 // The newest of these stored events that is the same: of its kind, near its place, with a series in common.
 const Reported* same_as(const Event& event, const std::vector<const Reported*>& free,
                         const std::vector<TrackedSeries>& series) {
   std::set<std::string> names;
-  for (const EventSeries& one : event.series) names.insert(series[one.series].name);
+  for (const EventSeries& one : event.series) {
+    names.insert(series[one.series].name);
+    names.insert(series[one.series].former.begin(), series[one.series].former.end());
+  }
+  const Reported* newest = nullptr;
   for (const Reported* one : free)
-    if (one->kind == event.kind && one->last_before - near_nights < event.first_after &&
-        one->first_after + near_nights > event.last_before &&
+    if (one->kind == event.kind && one->near(event.last_before, event.first_after) &&
+        (!newest || one->opened > newest->opened) &&
         std::any_of(one->series.begin(), one->series.end(), [&](const auto& name) { return names.contains(name); }))
-      return one;
-  return nullptr;
+      newest = one;
+  return newest;
 }
 
-Event restored(const Reported& report, const std::map<std::string, std::size_t>& by_name) {
+// An event that the analysis no longer finds.
+Event restored(const Reported& report, const SeriesNames& names) {
   Event event;
   event.id = report.id;
   event.kind = report.kind;
-  // What was measured side by side was real; the series is back since.
-  event.state = report.state == EventState::dismissed ? EventState::dismissed
-                : report.confirmed                    ? EventState::recovered
-                                                      : EventState::withdrawn;
+  for (const std::string& name : report.series)
+    if (const auto at = names.across(name, report.last_before, report.first_after))
+      event.series.push_back({*at, 0, {}, 1, false});
+  // A change of speed is withdrawn only by an analysis of the nights around it.
+  constexpr EventKind steps[] = {EventKind::slower, EventKind::faster, EventKind::changed_protocol};
+  constexpr EventState over[] = {EventState::dismissed, EventState::recovered, EventState::withdrawn,
+                                 EventState::noted};
+  const auto is_in = [](const auto& all, auto one) {
+    return std::find(std::begin(all), std::end(all), one) != std::end(all);
+  };
+  if (is_in(over, report.state)) {
+    event.state = report.state == EventState::noted ? EventState::withdrawn : report.state;
+  } else if (!is_in(steps, report.kind) || event.series.size() == report.series.size()) {
+    event.state = EventState::withdrawn;
+  } else {
+    event.unseen = true;
+    event.shift = report.shift;
+    event.detail = "the nights around it are no longer kept: nothing shows whether it is over";
+  }
   event.last_before = report.last_before;
   event.first_after = report.first_after;
   event.opened = report.opened;
   event.confirmed = report.confirmed;
   event.subject = text_in(report.document, "subject");
-  for (const std::string& name : report.series)
-    if (const auto at = by_name.find(name); at != by_name.end()) event.series.push_back({at->second, 0, {}, 1, false});
   return event;
 }
 
@@ -106,7 +140,9 @@ std::vector<Reported> reported_events(const store::Contents& contents) {
       one.last_before = night_in(one.document, "from");
       one.first_after = night_in(one.document, "to");
       one.opened = parse_date(text_in(one.document, "opened"), "opened");
+      one.shift = ratio_in(one.document, "/shift/value");
       one.confirmed = one.document.value("confirmed", Json(false)) == Json(true);
+      if (one.confirmed) one.measured = measured_in(one.document, one.opened);
       if (const auto names = one.document.find("series"); names != one.document.end() && names->is_array())
         for (const Json& name : *names)
           if (name.is_string()) one.series.push_back(name.get<std::string>());
@@ -159,9 +195,8 @@ void match_reported(std::vector<Event>& events, const std::vector<Reported>& rep
     event.fresh = at == by_id.end() || std::find(std::begin(never_alarmed), std::end(never_alarmed),
                                                  at->second->state) != std::end(never_alarmed);
   }
-  std::map<std::string, std::size_t> by_name;
-  for (std::size_t i = 0; i < series.size(); ++i) by_name[series[i].name] = i;
-  for (const Reported* one : free) events.push_back(restored(*one, by_name));
+  const SeriesNames names(series);
+  for (const Reported* one : free) events.push_back(restored(*one, names));
 }
 
 std::map<std::string, const store::Decision*> mutes_in_force(const std::vector<store::Decision>& decisions,

@@ -55,7 +55,10 @@ Json changes_json(const std::vector<EventSeries>& parts, const History& history)
                    {"metric", series.identity.metric},
                    {"unit", series.identity.unit},
                    {"shift", shift_json(part.shift, part.interval)},
-                   {"alarmed", part.alarmed}});
+                   {"alarmed", part.alarmed},
+                   {"measured", part.measured ? Json{{"value", relative(part.measured->ratio)},
+                                                     {"night", date_text(part.measured->night)}}
+                                              : Json()}});
   }
   return all;
 }

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <set>
 #include <tuple>
@@ -28,9 +29,11 @@ struct Item {
   std::size_t index = 0;
   const Change* change = nullptr;
   bool alarmed = false;
-  bool confirmed = false;
+  std::optional<Measured> measured = {};
   std::optional<Night> over = {};  // since when it no longer matters
   bool used = false;
+
+  bool measured_only() const { return measured && !change->opened; }
 };
 
 struct Weight {
@@ -93,27 +96,100 @@ std::optional<Night> undone_at(const SeriesState& state, const Change& change) {
   return std::nullopt;
 }
 
-// The stored event that is about this change of this series.
-const Reported* report_of(const std::vector<Reported>& reported, const std::string& series, const Change& change) {
-  for (const Reported& one : reported)
-    if ((one.kind == EventKind::slower) == (change.shift < 0) && one.last_before < change.first_after &&
-        one.first_after > change.last_before &&
-        std::find(one.series.begin(), one.series.end(), series) != one.series.end())
-      return &one;
-  return nullptr;
+// Whether `history confirm` has dismissed this change of this series.
+bool is_dismissed(const std::vector<Reported>& reported, const std::string& series, const Change& change) {
+  return std::any_of(reported.begin(), reported.end(), [&](const Reported& one) {
+    return one.state == EventState::dismissed && (one.kind == EventKind::slower) == (change.shift < 0) &&
+           one.last_before < change.first_after && one.first_after > change.last_before &&
+           std::find(one.series.begin(), one.series.end(), series) != one.series.end();
+  });
 }
 
-std::vector<Item> items_of(const std::vector<TrackedSeries>& series, const Analysis& analysis,
-                           const std::vector<Reported>& reported) {
+// A step that was measured side by side, as the nights of its series show it.
+struct MeasuredStep {
+  Change change;
+  std::optional<Night> back = {};  // since when the figures are back
+};
+
+// Of a series with nights on both sides of the gap. The nights up to that of the measurement show the step, later ones
+// whether it is over.
+MeasuredStep measured_step(const TrackedSeries& series, Night last_before, Night first_after, const Measured& measured,
+                           const Options& options) {
+  constexpr std::size_t level_nights = 14, noise_nights = 28, fewest = 3, most = 28;
+  const std::span<const double> values = series.track.values;
+  const std::size_t before = *series.at_or_before(last_before), after = *series.at_or_after(first_after);
+  const auto last_of = [&](std::size_t end, std::size_t count) {
+    return values.subspan(end - std::min(end, count), std::min(end, count));
+  };
+  const double level = median(last_of(before + 1, level_nights));
+  const double sigma = robust_sigma(last_of(before + 1, noise_nights));
+  const std::size_t confirmed = std::max(after, series.at_or_before(measured.night).value_or(after));
+  // The night's figure may be an outlier, and the builds may differ by more than the night did: the smaller counts.
+  const double seen = median(values.subspan(after, confirmed + 1 - after)) - level;
+  const double size =
+      std::max({options.tolerance, 0.001, std::min(std::abs(measured.ratio), measured.ratio < 0 ? -seen : seen)});
+  const double step = std::copysign(size, measured.ratio);
+  // The standard error of a median, 1.25 sigma / sqrt(n), is to be a third of the way from the step to what is back.
+  const double nights = std::pow(3 * 1.25 * sigma / ((1 - recovered_share) * size), 2);
+  const auto window = static_cast<std::size_t>(std::clamp(std::ceil(nights), double{fewest}, double{most}));
+  const double error =
+      1.96 * 1.25 * sigma * std::sqrt(1 / static_cast<double>(confirmed + 1 - after) + 1.0 / level_nights);
+  MeasuredStep made{{.last_before = last_before,
+                     .first_after = first_after,
+                     .suspected = first_after,
+                     .shift = step,
+                     .interval = {step - error, step + error}}};
+  for (std::size_t night = confirmed + 1; night < values.size() && !made.back; ++night)
+    if ((median(last_of(night + 1, std::min(window, night + 1 - after))) - level) / step <= recovered_share)
+      made.back = series.track.nights[night];
+  return made;
+}
+
+// Lets what `history confirm` has measured alarm until the figures are back, whether the detector still sees the change
+// or not (`steps` keeps those); what the nights have opened besides, until they say so, too.
+void add_measured(std::vector<Item>& items, std::deque<Change>& steps, const std::vector<TrackedSeries>& series,
+                  std::vector<Reported> reported, const Options& options) {
+  const SeriesNames names(series);
+  std::stable_sort(reported.begin(), reported.end(), [](const auto& a, const auto& b) { return a.opened > b.opened; });
+  for (const Reported& report : reported)
+    for (const auto& [name, measured] : report.measured) {
+      const auto index = names.across(name, report.last_before, report.first_after);
+      if (!index) continue;
+      const MeasuredStep step =
+          measured_step(series[*index], report.last_before, report.first_after, measured, options);
+      const auto same = [&](const Item& item) {
+        return !item.group && item.index == *index && (item.change->shift < 0) == (measured.ratio < 0) &&
+               report.near(item.change->last_before, item.change->first_after);
+      };
+      const auto again = [&](const Item& item) { return item.measured && same(item); };
+      if (std::any_of(items.begin(), items.end(), again)) continue;
+      const auto item = std::find_if(items.begin(), items.end(), same);
+      if (item == items.end() || (step.back && !item->change->opened)) {
+        items.push_back({false, *index, &steps.emplace_back(step.change), true, measured, step.back});
+        continue;
+      }
+      item->alarmed = true;
+      item->measured = measured;
+      if (!step.back) item->over.reset();
+    }
+}
+
+// When other hardware took the step back: the detector does not compare across its replacement.
+std::optional<Night> replaced_and_back(const TrackedSeries& series, const Change& change, const Options& options) {
+  const auto& nights = series.track.replaced;
+  const auto replaced = std::upper_bound(nights.begin(), nights.end(), change.first_after);
+  if (replaced == nights.end() || !series.at_or_before(change.last_before)) return std::nullopt;
+  return measured_step(series, change.last_before, change.first_after, {change.shift, *replaced - 1}, options).back;
+}
+
+std::vector<Item> items_of(const std::vector<TrackedSeries>& series, const Analysis& analysis, const Options& options) {
   std::vector<Item> items;
   const auto add = [&](bool group, std::size_t index, const SeriesState& state) {
     for (const Change& change : state.changes) {
-      Item item{group, index, &change, change.opened.has_value(), false, {}};
-      if (!item.alarmed && !group)
-        if (const Reported* report = report_of(reported, series[index].name, change); report && report->confirmed)
-          item.alarmed = item.confirmed = true;
-      item.over = undone_at(state, change);
-      if (!group || item.alarmed) items.push_back(item);
+      if (group && !change.opened) continue;
+      auto over = undone_at(state, change);
+      if (!over && !group && change.opened) over = replaced_and_back(series[index], change, options);
+      items.push_back({group, index, &change, change.opened.has_value(), {}, over});
     }
   };
   for (std::size_t i = 0; i < analysis.series.size(); ++i) add(false, i, analysis.series[i]);
@@ -146,7 +222,8 @@ class Grouping {
            double smallest)
       : series_(series), groups_(groups), analysis_(analysis), smallest_(smallest), gaps_(series) {}
 
-  // One event per common gap of the items that `seeds` picks; others may join.
+  // One event per common gap of the items that `seeds` picks; others may join, except where no more than a measurement
+  // of some series is known.
   std::vector<Event> events(std::vector<Item>& items, bool slower, auto seeds) {
     std::vector<std::vector<Weight>> weights;
     for (const Item& item : items) weights.push_back(gaps_.of(*item.change));
@@ -159,12 +236,17 @@ class Grouping {
       const auto largest = std::max_element(sums.begin(), sums.end());
       if (largest == sums.end() || *largest <= 0) return all;
       const auto gap = static_cast<std::size_t>(largest - sums.begin());
-      std::vector<const Item*> taken;
+      std::vector<Item*> here;
       for (std::size_t i = 0; i < items.size(); ++i)
-        if (!items[i].used && (items[i].change->shift < 0) == slower && lies_in(weights[i], gap) &&
-            (seeds(items[i]) || std::abs(items[i].change->shift) >= smallest_)) {
-          items[i].used = true;
-          taken.push_back(&items[i]);
+        if (!items[i].used && (items[i].change->shift < 0) == slower && lies_in(weights[i], gap))
+          here.push_back(&items[i]);
+      const bool open_to_others =
+          std::any_of(here.begin(), here.end(), [&](Item* item) { return seeds(*item) && !item->measured_only(); });
+      std::vector<const Item*> taken;
+      for (Item* item : here)
+        if (seeds(*item) || (open_to_others && std::abs(item->change->shift) >= smallest_)) {
+          item->used = true;
+          taken.push_back(item);
         }
       all.push_back(event_of(taken, gap, slower));
     }
@@ -184,7 +266,7 @@ class Grouping {
       const Change& change = *item->change;
       alarmed = alarmed || item->alarmed;
       if (item->alarmed) active = active || !item->over;
-      event.confirmed = event.confirmed || item->confirmed;
+      event.confirmed = event.confirmed || item->measured;
       if (item->over) event.closed = std::max(event.closed.value_or(*item->over), *item->over);
       const std::string name = item->group ? groups_[item->index].name : series_[item->index].name;
       if (item->alarmed || change.stage == Stage::small)
@@ -194,7 +276,7 @@ class Grouping {
         group_shifts.push_back(change.shift);
         group_interval = change.interval;
       } else {
-        event.series.push_back({item->index, change.shift, change.interval, change.p, item->alarmed});
+        event.series.push_back({item->index, change.shift, change.interval, change.p, item->alarmed, item->measured});
       }
     }
     if (!group_shifts.empty()) {
@@ -303,7 +385,9 @@ std::optional<EventSeries> shift_across(const TrackedSeries& series, const Serie
 
 EventSet step_events(const std::vector<TrackedSeries>& series, const std::vector<TrackedGroup>& groups,
                      const Analysis& analysis, const std::vector<Reported>& reported, const Options& options) {
-  std::vector<Item> items = items_of(series, analysis, reported);
+  std::vector<Item> items = items_of(series, analysis, options);
+  std::deque<Change> steps;
+  add_measured(items, steps, series, reported, options);
   Grouping grouping(series, groups, analysis, options.tolerance / 2);
   EventSet set;
   for (const bool slower : {true, false}) {
@@ -318,8 +402,7 @@ EventSet step_events(const std::vector<TrackedSeries>& series, const std::vector
     const TrackedSeries& one = series[item.index];
     Suspect suspect{event_id("suspect", item.change->suspected, one.name), item.index, *item.change,
                     nights_needed(one, *item.change, threshold)};
-    const Reported* report = report_of(reported, one.name, *item.change);
-    suspect.dismissed = report && report->state == EventState::dismissed;
+    suspect.dismissed = is_dismissed(reported, one.name, *item.change);
     set.suspects.push_back(std::move(suspect));
   }
   std::stable_sort(set.suspects.begin(), set.suspects.end(),

@@ -34,6 +34,12 @@ enum class EventState {
 std::string_view name_of(EventKind kind);
 std::string_view name_of(EventState state);
 
+// What `history confirm` measured side by side, after that night.
+struct Measured {
+  double ratio = 0;  // natural logarithm of the ratio of speeds
+  Night night = 0;
+};
+
 // A series' part of an event.
 struct EventSeries {
   std::size_t series = 0;  // index of the tracked series
@@ -41,6 +47,7 @@ struct EventSeries {
   Interval interval = {};
   double p = 1;
   bool alarmed = false;  // by itself; else it is a suspect, or a member of a group that alarmed, with the same gap
+  std::optional<Measured> measured = {};
 };
 
 struct Event {
@@ -58,10 +65,11 @@ struct Event {
   std::vector<std::string> machines = {};
   std::string subject;        // "gemm on node1", or the case that broke
   std::string detail = {};    // why a case broke, what was replaced
-  bool confirmed = false;     // by `history confirm`
+  bool confirmed = false;     // by `history confirm`: open until the figures of the series measured are back
   std::string decision = {};  // "acknowledged by ann at 2026-01-31T09:00:00Z: driver rollback ordered"
   Blame blame = {};           // of steps, but for small and withdrawn ones
   bool fresh = false;         // not reported by an earlier check
+  bool unseen = false;        // as it was reported: the nights around it are no longer kept
 
   // Whether it makes `history check` exit with 1.
   bool alarms() const;
@@ -92,12 +100,20 @@ struct Reported {
   std::string id;
   EventKind kind = EventKind::slower;
   EventState state = EventState::open;
-  std::vector<std::string> series;  // names
+  std::vector<std::string> series = {};  // names
   Night last_before = 0;
   Night first_after = 0;
   Night opened = 0;
+  std::optional<double> shift = {};
   bool confirmed = false;
+  std::map<std::string, Measured> measured = {};  // if confirmed: by the series' names
   Json document = {};
+
+  // Whether a change in this gap may be the same: a new analysis may place it a little differently.
+  bool near(Night before, Night after) const {
+    constexpr Night nights = 3;
+    return last_before - nights < after && first_after + nights > before;
+  }
 };
 // Without those that cannot be read.
 std::vector<Reported> reported_events(const store::Contents& contents);

@@ -82,7 +82,7 @@ History read_history(store::Store& store, const Options& options, bool from_scra
 void save_events(store::Store& store, const History& history) {
   std::vector<store::StoredEvent> events;
   for (const Event& event : history.found.events)
-    if (event.state != EventState::small)
+    if (event.state != EventState::small && !event.unseen)
       events.push_back({event.id, std::string(name_of(event.state)), event_json(event, history).dump()});
   std::erase_if(events, [&](const store::StoredEvent& one) {
     return std::any_of(history.contents.events.begin(), history.contents.events.end(), [&](const auto& known) {

@@ -178,6 +178,9 @@ std::vector<TrackedSeries> tracked_series(const store::Contents& contents) {
       one.identity = newest.identity;
       one.title = title_of(newest);
       one.name = series_name(newest);
+      for (const std::size_t part : parts)
+        if (const store::Series& older = contents.series[part]; !older.former.empty())
+          one.former.push_back(fmt::format("{}: {}", machine_name(older.identity.machine), older.former));
       one.offset = offset;
       one.track = {std::move(values.nights), std::move(values.values), {}};
       one.runs = std::move(values.runs);
@@ -217,6 +220,19 @@ std::vector<TrackedSeries> tracked_series(const store::Contents& contents) {
       if (at != all.end() && at->number == older->second) one.unbridged = static_cast<std::size_t>(at - all.begin());
     }
   return all;
+}
+
+SeriesNames::SeriesNames(std::span<const TrackedSeries> series) : series_(series) {
+  for (std::size_t i = 0; i < series.size(); ++i) by_name_.emplace(series[i].name, i);
+  for (std::size_t i = 0; i < series.size(); ++i)
+    for (const std::string& name : series[i].former) by_name_.emplace(name, i);
+}
+
+std::optional<std::size_t> SeriesNames::across(const std::string& name, Night last_before, Night first_after) const {
+  for (auto [at, end] = by_name_.equal_range(name); at != end; ++at)
+    if (series_[at->second].at_or_before(last_before) && series_[at->second].at_or_after(first_after))
+      return at->second;
+  return std::nullopt;
 }
 
 std::vector<TrackedGroup> tracked_groups(const std::vector<TrackedSeries>& series) {

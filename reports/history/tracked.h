@@ -21,6 +21,7 @@ struct TrackedSeries {
   store::Identity identity;                // of its newest part
   std::string title;                       // "gemm f32 2048, throughput"
   std::string name;                        // "node1: gemm f32 2048, throughput"
+  std::vector<std::string> former = {};    // names of its older parts before an alias
   Track track;                             // the median of each night's runs, on the scale of the oldest part
   double offset = 0;                       // added to a value of the track: on the scale of the newest part
   std::vector<std::int32_t> runs = {};     // of each night, the last run: index of Contents::runs
@@ -43,6 +44,18 @@ std::string series_name(const store::Series& series);
 // figures, or of all if all are disturbed. A series of another protocol goes on with the values of the older one, where
 // both ran on one night: older figures count until a night has none.
 std::vector<TrackedSeries> tracked_series(const store::Contents& contents);
+
+// Finds series by their names of now, else of before.
+class SeriesNames {
+ public:
+  explicit SeriesNames(std::span<const TrackedSeries> series);
+  // The index of the series of that name which has nights on both sides of a gap; absent if none has.
+  std::optional<std::size_t> across(const std::string& name, Night last_before, Night first_after) const;
+
+ private:
+  std::span<const TrackedSeries> series_;
+  std::multimap<std::string, std::size_t> by_name_;
+};
 
 // A case on all machines, a machine's family, a machine: series that something in common may have changed.
 struct TrackedGroup {

@@ -22,9 +22,9 @@ def noise(machine, case, night, sigma=0.01):
 
 class HistoryCase(AssayCase):
     def add(self, nights, machines=("node1",), cases=CASES, step=None, facts=None, commit=None, shuffle=False,
-            store="h.db"):
+            store="h.db", metric=("throughput", "FLOP/s", "higher"), at=None):
         """Imports made-up nights and adds them: step(machine, case, night) is the logarithm of a change of speed,
-        facts(machine, night) the facts of a run."""
+        facts(machine, night) the facts of a run, at the date that `history add` is told."""
         names = sorted({name for machine in machines for night in nights for name in (facts(machine, night) if facts else {})})
         rows = []
         blocks = [(night, machine) for night in nights for machine in machines]
@@ -33,15 +33,16 @@ class HistoryCase(AssayCase):
         for night, machine in blocks:
             known = facts(machine, night) if facts else {}
             for case in cases:
-                value = 1e12 * math.exp(noise(machine, case, night) + (step(machine, case, night) if step else 0))
-                rows.append([f"{date(night)}T02:00:00Z", machine, case, "throughput", "FLOP/s", "higher", repr(value),
+                speed = noise(machine, case, night) + (step(machine, case, night) if step else 0)
+                value = 1e12 * math.exp(speed) if metric[2] == "higher" else 1e-3 * math.exp(-speed)
+                rows.append([f"{date(night)}T02:00:00Z", machine, case, *metric, repr(value),
                              commit(machine, night) if commit else "", *(known.get(name, "") for name in names)])
         header = COLUMNS + [f"fact.{name}" for name in names]
         self.imports = getattr(self, "imports", 0) + 1
         file = self.write(f"in-{self.imports}.csv", "".join(",".join(row) + "\n" for row in [header, *rows]))
         done = self.assay("import", "csv", file, "--out", f"runs-{self.imports}")
         self.assertEqual(done.returncode, 0, done.stderr)
-        done = self.assay("history", "add", f"runs-{self.imports}", "--store", store)
+        done = self.assay("history", "add", f"runs-{self.imports}", "--store", store, *(["--at", at] if at else []))
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def history(self, *words, store="h.db", code=0, env=None):

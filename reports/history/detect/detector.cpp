@@ -58,7 +58,7 @@ Walked resume(SeriesState&& state) {
 SeriesState finish(Walked&& walked) {
   for (WalkedChange& item : walked.changes) {
     Change& change = item.change;
-    if (change.opened && item.merged) {
+    if (change.opened && item.merged && !item.replaced) {
       change.stage = Stage::recovered;
     } else if (change.opened && change.stage != Stage::recovered) {
       change.stage = Stage::open;

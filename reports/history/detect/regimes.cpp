@@ -252,7 +252,10 @@ class Walker : private SplitTrack {
 
   // The values from now on are another machine's.
   void replace() {
-    if (testing()) merge();
+    if (testing()) {
+      merge();
+      walked_.changes.back().replaced = true;
+    }
     starts_.push_back(now_);
     settled_ = now_;
     estimate_noise();

@@ -12,7 +12,8 @@ namespace assay::history {
 
 struct WalkedChange {
   Change change;
-  bool merged = false;  // the walk found later that it is no change; if it was an alarm by then, it has recovered
+  bool merged = false;    // the walk found later that it is no change; if it was an alarm by then, it has recovered
+  bool replaced = false;  // merged as the hardware was replaced: nobody knows whether it has
 };
 
 struct Walked {
