@@ -1,12 +1,13 @@
 // assay history bisect: which commit was it?
 #include "cli/history/history.h"
 #include "harness/core/streams.h"
-#include "harness/json/json.h"
 #include "reports/history/document.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 namespace assay::cli {
 
@@ -14,15 +15,30 @@ namespace {
 
 struct BisectFlags {
   std::string store, event;
+  JudgeFlags judge;
   history::BisectCommands commands;
 };
 
+// Events as they were reported, and what a check would find now: other events, and suspects.
+std::vector<history::Reported> known_changes(const history::History& history) {
+  std::vector<history::Reported> known = history::reported_events(history.contents);
+  const auto add = [&](const std::string& id, history::EventState state, Json document) {
+    if (std::none_of(known.begin(), known.end(), [&](const auto& one) { return one.id == id; }))
+      known.push_back({.id = id, .state = state, .document = std::move(document)});
+  };
+  for (const history::Event& event : history.found.events)
+    add(event.id, event.state, history::event_json(event, history));
+  for (const history::Suspect& suspect : history.found.suspects)
+    add(suspect.id, history::EventState::open, history::suspect_json(suspect, history));
+  return known;
+}
+
 ExitCode run_bisect(const BisectFlags& flags) {
+  const history::Options options = flags.judge.options("history bisect");
   store::Store store = store::Store::open_existing(store_path(flags.store));
-  const auto reported = history::reported_events(store.read());
-  const history::Reported& event = history::reported_named(reported, flags.event, "history bisect");
-  const auto commands = history::bisect_commands(text_member(event.document, "/from/commit"),
-                                                 text_member(event.document, "/to/commit"), flags.commands);
+  const auto known = known_changes(history::read_history(store, options));
+  const history::Reported& event = history::reported_named(known, flags.event, "history bisect");
+  const auto commands = history::bisect_commands(event.document, flags.commands);
   for (const std::string& command : commands) fmt::print("{}\n", command);
   if (!commands.empty()) return ExitCode::ok;
   say("assay: history bisect: {}: the runs on both sides do not name different commits\n", event.id);
@@ -33,11 +49,13 @@ ExitCode run_bisect(const BisectFlags& flags) {
 
 Command history_bisect_command(CLI::App& history) {
   auto flags = std::make_shared<BisectFlags>();
-  CLI::App* app = history.add_subcommand("bisect", "Prints the commands that find an event's commit");
+  CLI::App* app = history.add_subcommand("bisect", "Prints the commands that find the commit of an event or a suspect");
   add_store_option(*app, flags->store);
-  app->add_option("event", flags->event, "An event's id, or how it begins")->required();
+  app->add_option("event", flags->event, "An event's or suspect's id, or how it begins")->required();
   app->add_option("--build", flags->commands.build, "Command that builds a checkout")->capture_default_str();
   app->add_option("--run", flags->commands.run, "Command that `assay ab` measures there")->capture_default_str();
+  app->add_option("--metric", flags->commands.metric, "As of `assay ab`: time, lines, or a name");
+  flags->judge.add_to(*app);
   app->footer("Exit codes: 3 the runs before and after the event do not name different commits.");
   return {app, [flags] { return run_bisect(*flags); }};
 }

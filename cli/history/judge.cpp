@@ -42,7 +42,7 @@ struct CheckFlags {
   std::string store, branch;
   JudgeFlags judge;
   Files files;
-  bool fresh = false;
+  bool fresh = false, strict = false;
   std::optional<int> max_age;
 };
 
@@ -64,8 +64,9 @@ ExitCode check_branch(const CheckFlags& flags, store::Store& store, const histor
   const history::BranchComparison comparison = history::compare_branch(store.read(flags.branch), flags.branch, main);
   const report::Document document = history::branch_document(comparison, main);
   flags.files.write("history check", document, document, history::branch_json(comparison, main));
-  return with_reason("history check", comparison.exit_code(),
-                     fmt::format("no run of branch {} can be compared", flags.branch));
+  return with_reason("history check", comparison.exit_code(flags.strict),
+             comparison.changes.empty() ? fmt::format("no run of branch {} can be compared", flags.branch)
+                                        : comparison.blind_text());
 }
 
 ExitCode run_check(const CheckFlags& flags) {
@@ -78,7 +79,7 @@ ExitCode run_check(const CheckFlags& flags) {
   const history::History history = history::read_history(store, options);
   if (!flags.branch.empty()) return check_branch(flags, store, history);
   history::save_events(store, history);
-  history::Outcome outcome = history::outcome_of(history, flags.fresh);
+  history::Outcome outcome = history::outcome_of(history, flags.fresh, flags.strict);
   if (const auto old = too_old(history, flags.max_age); old && outcome.code == ExitCode::ok)
     outcome = {ExitCode::no_data, *old};
   if (!flags.files.junit.empty())
@@ -134,6 +135,7 @@ Command history_check_command(CLI::App& history) {
   add_store_option(*app, flags->store);
   flags->judge.add_to(*app);
   app->add_flag("--new", flags->fresh, "Fail only for events that no earlier check reported");
+  app->add_flag("--strict", flags->strict, "Exit with 3 if most series show no step below 100 %");
   app->add_option("--pr", flags->branch, "Compare the runs of BRANCH with the main ones, and store nothing");
   app->add_option("--max-age", flags->max_age, "Exit with 3 if the newest night is more than DAYS ago")
       ->check(CLI::Range(0, 10000));
@@ -141,7 +143,8 @@ Command history_check_command(CLI::App& history) {
   app->footer(
       "Exit codes: 1 something became slower, or a case that held broke, and nobody has acknowledged, muted or "
       "expected\n"
-      "it; 3 under 80 % of last week's series arrived, no series has 15 nights, or the history is empty or lost.");
+      "it; 3 under 80 % of last week's series arrived, no series has 15 nights, the history is empty or lost, or\n"
+      "(--strict) most series show no step below 100 %.");
   return {app, [flags] { return run_check(*flags); }};
 }
 

@@ -4,6 +4,7 @@
 #include "harness/statistics/statistics.h"
 #include "reports/data/cells.h"
 #include "reports/history/document.h"
+#include "reports/history/sight.h"
 
 #include <fmt/format.h>
 
@@ -19,17 +20,37 @@ namespace {
 
 constexpr double suspicious = 1e-3;  // p of a change that is worth measuring again
 
+std::size_t number_of(const std::vector<BranchChange>& changes, BranchVerdict verdict) {
+  return static_cast<std::size_t>(
+      std::count_if(changes.begin(), changes.end(), [&](const BranchChange& one) { return one.verdict == verdict; }));
+}
+
+bool is_suspicious(const Comparison& found, const Options& options) {
+  return (found.p <= suspicious || found.beyond) && std::abs(found.shift) >= options.tolerance;
+}
+
 }  // namespace
 
 std::string_view name_of(BranchVerdict verdict) {
-  constexpr std::string_view names[] = {"slower", "faster", "suspect", "same"};
+  constexpr std::string_view names[] = {"slower", "faster", "suspect", "same", "undecided"};
   return names[static_cast<std::size_t>(verdict)];
 }
 
-ExitCode BranchComparison::exit_code() const {
-  if (changes.empty()) return ExitCode::no_data;
-  const auto slower = [](const BranchChange& one) { return one.verdict == BranchVerdict::slower; };
-  return std::any_of(changes.begin(), changes.end(), slower) ? ExitCode::failed : ExitCode::ok;
+bool BranchComparison::is_blind() const {
+  return 2 * (number_of(changes, BranchVerdict::undecided) + new_series) > changes.size() + new_series;
+}
+
+std::string BranchComparison::blind_text() const {
+  const std::size_t blind = number_of(changes, BranchVerdict::undecided) + new_series;
+  if (blind == 0) return "";
+  return fmt::format("blind: in {} of {} series a step of {:g} % would not have shown{}", blind,
+                     changes.size() + new_series, 100 * blind_step,
+                     new_series > 0 ? fmt::format(" ({} have too few nights on the main branch)", new_series) : "");
+}
+
+ExitCode BranchComparison::exit_code(bool strict) const {
+  if (number_of(changes, BranchVerdict::slower) > 0) return ExitCode::failed;
+  return changes.empty() || (strict && is_blind()) ? ExitCode::no_data : ExitCode::ok;
 }
 
 BranchComparison compare_branch(const store::Contents& with_branch, const std::string& branch, const History& main) {
@@ -50,13 +71,20 @@ BranchComparison compare_branch(const store::Contents& with_branch, const std::s
     if (nights.empty()) continue;
     std::vector<double> values;
     for (const auto& [night, figures] : nights) values.push_back(median(figures));
-    const auto found = at == tracked.end() ? std::nullopt
-                                           : compare(main.series[at->second].track, main.analysis.series[at->second],
-                                                     values, main.options, tests);
-    if (found)
-      result.changes.push_back({at->second, *found, values.size()});
-    else
+    const auto compared = [&] {
+      return at == tracked.end() ? std::nullopt
+                                 : compare(main.series[at->second].track, main.analysis.series[at->second], values,
+                                           main.options, tests);
+    };
+    const auto found = compared();
+    if (!found) {
       ++result.new_series;
+      continue;
+    }
+    // As if the branch were slower than the level by that much, however it is.
+    for (double& value : values) value -= found->shift + std::log1p(blind_step);
+    result.changes.push_back(
+        {at->second, *found, values.size(), BranchVerdict::same, !is_suspicious(*compared(), main.options)});
   }
   judge_branch(result.changes, main.options);
   return result;
@@ -72,8 +100,10 @@ void judge_branch(std::vector<BranchChange>& changes, const Options& options) {
     if (one.found.may_alarm && left > 0) {
       one.verdict = one.found.shift < 0 ? BranchVerdict::slower : BranchVerdict::faster;
       --left;
-    } else if ((one.found.p <= suspicious || one.found.beyond) && std::abs(one.found.shift) >= options.tolerance) {
+    } else if (is_suspicious(one.found, options)) {
       one.verdict = BranchVerdict::suspect;
+    } else if (one.blind) {
+      one.verdict = BranchVerdict::undecided;
     }
   }
 }
@@ -81,7 +111,6 @@ void judge_branch(std::vector<BranchChange>& changes, const Options& options) {
 report::Document branch_document(const BranchComparison& comparison, const History& main) {
   using report::text_cell;
   report::Document document{"Assay history: " + comparison.branch, "", "", report::Tone::good, {}};
-  std::map<BranchVerdict, std::size_t> counts;
   report::Table table{"changes",
                       "",
                       {{"series", "series"},
@@ -91,8 +120,7 @@ report::Document branch_document(const BranchComparison& comparison, const Histo
                        {"p", "p", report::Align::right}},
                       {}};
   for (const BranchChange& one : comparison.changes) {
-    ++counts[one.verdict];
-    if (one.verdict == BranchVerdict::same) continue;
+    if (one.verdict == BranchVerdict::same || one.verdict == BranchVerdict::undecided) continue;
     const report::Tone tone = one.verdict == BranchVerdict::slower   ? report::Tone::bad
                               : one.verdict == BranchVerdict::faster ? report::Tone::good
                                                                      : report::Tone::warn;
@@ -103,18 +131,23 @@ report::Document branch_document(const BranchComparison& comparison, const Histo
                           report::percent_interval_cell(interval),
                           {fmt::format("{:.2g}", one.found.p), one.found.p}});
   }
-  document.verdict = fmt::format("slower: {} · faster: {} · suspects: {} · same: {} · not compared: {}",
-                                 counts[BranchVerdict::slower], counts[BranchVerdict::faster],
-                                 counts[BranchVerdict::suspect], counts[BranchVerdict::same], comparison.new_series);
+  const auto count = [&](BranchVerdict verdict) { return number_of(comparison.changes, verdict); };
+  document.verdict =
+      fmt::format("slower: {} · faster: {} · suspects: {} · same: {} · undecided: {} · not compared: {}",
+                  count(BranchVerdict::slower), count(BranchVerdict::faster), count(BranchVerdict::suspect),
+                  count(BranchVerdict::same), count(BranchVerdict::undecided), comparison.new_series);
   document.headline = fmt::format("{} against the regimes in force of {} series, {}", comparison.branch,
                                   main.series.size(), promise(main.options));
-  if (counts[BranchVerdict::slower] > 0)
+  if (count(BranchVerdict::slower) > 0)
     document.tone = report::Tone::bad;
-  else if (comparison.changes.empty() || counts[BranchVerdict::suspect] > 0)
+  else if (comparison.changes.empty() || count(BranchVerdict::suspect) > 0 || comparison.is_blind())
     document.tone = report::Tone::warn;
   report::Section section{"changes", "What changed", {}};
+  if (const std::string blind = comparison.blind_text(); !blind.empty())
+    section.blocks.push_back(
+        report::Text{blind + ".", comparison.is_blind() ? report::Tone::warn : report::Tone::faint});
   if (!table.rows.empty()) section.blocks.push_back(std::move(table));
-  if (counts[BranchVerdict::suspect] > 0)
+  if (count(BranchVerdict::suspect) > 0)
     section.blocks.push_back(
         report::Text{"Suspects may be noise and fail nothing: `assay ab` decides by measuring both builds in turn.",
                      report::Tone::faint});
@@ -136,9 +169,9 @@ Json branch_json(const BranchComparison& comparison, const History& main) {
   const ExitCode code = comparison.exit_code();
   return {{"schema", 1},
           {"branch", comparison.branch},
-          {"verdict", code == ExitCode::failed    ? Json("slower")
-                      : code == ExitCode::no_data ? Json()
-                                                  : Json("not slower")},
+          {"verdict", code == ExitCode::failed                             ? Json("slower")
+                      : code == ExitCode::no_data || comparison.is_blind() ? Json()
+                                                                           : Json("not slower")},
           {"changes", std::move(changes)},
           {"series_tested", comparison.changes.size()},
           {"not_compared", comparison.new_series},

@@ -11,7 +11,8 @@
 
 namespace assay::history {
 
-enum class BranchVerdict { slower, faster, suspect, same };
+// undecided: a step of blind_step would not even have been a suspect.
+enum class BranchVerdict { slower, faster, suspect, same, undecided };
 std::string_view name_of(BranchVerdict verdict);
 
 struct BranchChange {
@@ -19,6 +20,7 @@ struct BranchChange {
   Comparison found;        // of the branch with the main one
   std::size_t nights = 0;  // of the branch
   BranchVerdict verdict = BranchVerdict::same;
+  bool blind = false;  // to a step of blind_step from the level
 };
 
 struct BranchComparison {
@@ -26,8 +28,12 @@ struct BranchComparison {
   std::vector<BranchChange> changes;  // of every series compared, the smallest p first
   std::size_t new_series = 0;         // of the branch only, or with too few nights on the main one
 
-  // failed: something is slower; no_data: nothing could be compared.
-  ExitCode exit_code() const;
+  // Most series are undecided, or could not be compared.
+  bool is_blind() const;
+  // "blind: in 9 of 10 series a step of 100 % would not have shown"; empty if none.
+  std::string blind_text() const;
+  // failed: something is slower; no_data: nothing could be compared, or (`strict`) it is blind.
+  ExitCode exit_code(bool strict = false) const;
 };
 
 // `with_branch` is Store::read() of the branch; `main` the history without it. One night of a branch has the noise of
@@ -35,7 +41,7 @@ struct BranchComparison {
 BranchComparison compare_branch(const store::Contents& with_branch, const std::string& branch, const History& main);
 // Sorts the changes by p and sets their verdicts: slower and faster are those that are significant over all series
 // (Benjamini-Hochberg, at the rate of false alarms promised) and may alarm; suspects have p of at most 1e-3, or are
-// larger than any excursion in the series' history.
+// larger than any excursion in the series' history. Of the rest, those that are blind are undecided.
 void judge_branch(std::vector<BranchChange>& changes, const Options& options);
 
 report::Document branch_document(const BranchComparison& comparison, const History& main);

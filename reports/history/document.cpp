@@ -6,6 +6,7 @@
 #include "harness/statistics/statistics.h"
 #include "reports/data/cells.h"
 #include "reports/data/words.h"
+#include "reports/history/sight.h"
 #include "reports/history/variation.h"
 
 #include <fmt/format.h>
@@ -129,11 +130,20 @@ report::List event_list(const Event& event, const History& history) {
     line(fmt::format("Changed with it, as an effect: {}.", fmt::join(names, ", ")));
   }
   if (event.confirmed) line("Confirmed by measuring both sides in turn.");
-  const auto [good, bad] = commits_of(event, history);
-  const std::vector<std::string> commands = bisect_commands(good, bad);
-  if (!commands.empty()) line("To find the commit, with your own BUILD and COMMAND:");
+  const std::vector<std::string> commands = bisect_commands(event_json(event, history));
+  if (!commands.empty())
+    line("To find the commit, with your own BUILD and COMMAND (git calls commits with the change bad):");
   for (const std::string& command : commands) line(command);
   return list;
+}
+
+// What the counts do not cover; nothing if all series see.
+Section sight_section(const History& history) {
+  const Sight sight = sight_of(history);
+  Section section{"sight", "", {}};
+  if (sight.blind > 0)
+    section.blocks.push_back(report::Text{sight.text() + ".", sight.is_blind() ? Tone::warn : Tone::faint});
+  return section;
 }
 
 Section event_section(const std::vector<const Event*>& events) {
@@ -220,13 +230,6 @@ Section silent_section(const History& history, const View& view) {
   list("broken", "Cases that do not hold", broken_now(history.contents));
   list("flaky", "Noise too large, or two recoveries in 90 nights: a step alarms late", std::move(flaky));
   return section;
-}
-
-// What alarms must also be estimated as large as the tolerance: four in five of larger steps are, which exceed it by
-// .84 standard errors. tools/history simulates the rest.
-std::optional<double> smallest_alarm(const SeriesState& state, const Options& options) {
-  if (!state.detectable) return std::nullopt;
-  return std::expm1(std::max(*state.detectable, options.tolerance + 0.84 * state.spread));
 }
 
 Section noise_section(const History& history) {
@@ -367,7 +370,7 @@ Document headed(const History& history) {
   };
   if (any([](const Event& event) { return event.alarms(); }))
     document.tone = Tone::bad;
-  else if (!history.arrival.enough() || history.arrival.judged == 0 ||
+  else if (!history.arrival.enough() || history.arrival.judged == 0 || sight_of(history).is_blind() ||
            any([](const Event& event) { return event.state == EventState::open && event.kind == EventKind::drift; }))
     document.tone = Tone::warn;
   return document;
@@ -378,16 +381,6 @@ void add_section(Document& document, Section section) {
 }
 
 }  // namespace
-
-std::map<std::string, double> detectable(const History& history) {
-  std::map<std::string, std::vector<double>> families;
-  for (std::size_t i = 0; i < history.analysis.series.size(); ++i)
-    if (const auto step = smallest_alarm(history.analysis.series[i], history.options))
-      families[history.series[i].identity.family].push_back(*step);
-  std::map<std::string, double> medians;
-  for (const auto& [family, steps] : families) medians[family] = median(steps);
-  return medians;
-}
 
 std::string promise(const Options& options) {
   const double nights = options.false_alarms > 0 ? 1 / options.false_alarms : 0;
@@ -426,6 +419,7 @@ Document history_document(const History& history, const View& view) {
   std::vector<const Event*> current, past;
   for (const Event& event : history.found.events) (event.state == EventState::open ? current : past).push_back(&event);
   Document document = headed(history);
+  add_section(document, sight_section(history));
   add_section(document, event_section(current));
   if (!current.empty()) add_section(document, about_section(current, history));
   add_section(document, suspect_section(history));
@@ -457,6 +451,7 @@ Document short_document(const History& history) {
   for (const Event& event : history.found.events)
     if (event.state == EventState::open) shown.push_back(&event);
   Document document = headed(history);
+  add_section(document, sight_section(history));
   Section section{"events", "", {}};
   const std::size_t more = shown.size() - std::min(events, shown.size());
   shown.resize(shown.size() - more);

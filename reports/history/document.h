@@ -5,7 +5,6 @@
 #include "reports/model/document.h"
 #include "reports/model/test_suite.h"
 
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,24 +32,22 @@ report::Document short_document(const History& history);
 //  "detectable":{family: share},..}
 Json history_json(const History& history);
 Json event_json(const Event& event, const History& history);
+Json suspect_json(const Suspect& suspect, const History& history);
 // A test per family and machine; those with an event that alarms fail. What did not arrive is skipped.
 report::TestSuite history_suite(const History& history, const Outcome& outcome);
 
-// Of each family, the smallest step that alarms within 14 nights in 80 % of cases, as a share of speed and never below
-// the tolerance: the median over its series.
-std::map<std::string, double> detectable(const History& history);
 // "at most 1 false alarm in 100 nights", and what that does not cover.
 std::string promise(const Options& options);
 std::vector<std::string> exceptions(const History& history);
-// The commits of the runs before and after an event; empty where they are not known.
-std::pair<std::string, std::string> commits_of(const Event& event, const History& history);
-// Commands that find an event's commit between these two, by `git bisect` with `assay ab` as the judge; none if they
-// are equal, or one is no commit. `build` and `run` are the user's commands in a checkout.
+// Commands that find the commit of a change, by `git bisect` with `assay ab` as the judge, or of a case that broke with
+// the command's exit code; to git, commits with the change are bad. None if the commits on both sides are equal, or one
+// is no commit. `change` is what event_json() or suspect_json() gave; the rest are the user's: commands in a checkout,
+// and --metric of `ab` (empty: none).
 struct BisectCommands {
   std::string build = "BUILD";
   std::string run = "COMMAND";
+  std::string metric = {};
 };
-std::vector<std::string> bisect_commands(const std::string& good, const std::string& bad,
-                                         const BisectCommands& commands = {});
+std::vector<std::string> bisect_commands(const Json& change, const BisectCommands& commands = {});
 
 }  // namespace assay::history

@@ -4,6 +4,7 @@
 #include "harness/json/json.h"
 #include "reports/data/figures.h"
 #include "reports/history/document.h"
+#include "reports/history/sight.h"
 
 #include <fmt/format.h>
 
@@ -26,6 +27,8 @@ Json shift_json(std::optional<double> shift, const std::optional<Interval>& inte
           {"low", interval ? Json(relative(interval->low)) : Json()},
           {"high", interval ? Json(relative(interval->high)) : Json()}};
 }
+
+const char* direction_of(double shift) { return shift < 0 ? "slower" : "faster"; }
 
 Json end_json(Night night, const store::Run* run) {
   return {{"run", run ? Json(run->id) : Json()},
@@ -81,18 +84,6 @@ const store::Run* run_of(const Event& event, const History& history, bool after)
   return found;
 }
 
-Json suspect_json(const Suspect& suspect, const History& history) {
-  return {{"id", suspect.id},
-          {"series", history.series[suspect.series].name},
-          {"from", {{"night", date_text(suspect.change.last_before)}}},
-          {"to", {{"night", date_text(suspect.change.first_after)}}},
-          {"shift", shift_json(suspect.change.shift, suspect.change.interval)},
-          {"p", suspect.change.p},
-          {"nights_needed", suspect.nights_needed ? Json(*suspect.nights_needed) : Json()},
-          {"same_night", suspect.change.same_night},
-          {"dismissed", suspect.dismissed}};
-}
-
 bool is_commit(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '-' || c == '.' || c == '_' || c == '/';
@@ -101,21 +92,13 @@ bool is_commit(const std::string& text) {
 
 }  // namespace
 
-std::pair<std::string, std::string> commits_of(const Event& event, const History& history) {
-  const auto commit = [&](bool after) {
-    const store::Run* run = run_of(event, history, after);
-    return run ? run->commit : std::string();
-  };
-  return {commit(false), commit(true)};
-}
-
 Json event_json(const Event& event, const History& history) {
   Json series = Json::array();
   for (const EventSeries& one : event.series) series.push_back(history.series[one.series].name);
   return {{"id", event.id},
           {"state", name_of(event.state)},
           {"kind", name_of(event.kind)},
-          {"direction", event.shift ? Json(*event.shift < 0 ? "slower" : "faster") : Json()},
+          {"direction", event.shift ? Json(direction_of(*event.shift)) : Json()},
           {"subject", event.subject},
           {"series", std::move(series)},
           {"machines", event.machines},
@@ -134,6 +117,20 @@ Json event_json(const Event& event, const History& history) {
           {"decision", event.decision.empty() ? Json() : Json(event.decision)}};
 }
 
+Json suspect_json(const Suspect& suspect, const History& history) {
+  const Change& change = suspect.change;
+  return {{"id", suspect.id},
+          {"series", history.series[suspect.series].name},
+          {"direction", direction_of(change.shift)},
+          {"from", end_json(change.last_before, history.run_before(suspect.series, change.last_before))},
+          {"to", end_json(change.first_after, history.run_after(suspect.series, change.first_after))},
+          {"shift", shift_json(change.shift, change.interval)},
+          {"p", change.p},
+          {"nights_needed", suspect.nights_needed ? Json(*suspect.nights_needed) : Json()},
+          {"same_night", change.same_night},
+          {"dismissed", suspect.dismissed}};
+}
+
 Json history_json(const History& history) {
   Json events = Json::array(), small = Json::array(), suspects = Json::array(), flaky = Json::array();
   for (const Event& event : history.found.events) {
@@ -150,6 +147,7 @@ Json history_json(const History& history) {
   for (std::size_t i = 0; i < history.analysis.series.size(); ++i)
     if (history.analysis.series[i].flaky) flaky.push_back(history.series[i].name);
   const auto& nights = history.analysis.nights;
+  const Sight sight = sight_of(history);
   return {{"schema", 1},
           {"night", history.arrival.last ? Json(date_text(*history.arrival.last)) : Json()},
           {"events", std::move(events)},
@@ -164,6 +162,7 @@ Json history_json(const History& history) {
           {"false_alarms_per_night", history.options.false_alarms},
           {"tolerance", history.options.tolerance},
           {"detectable", detectable(history)},
+          {"blind", {{"series", sight.blind}, {"of", sight.series}, {"young", sight.young}, {"step", blind_step}}},
           {"exceptions", exceptions(history)}};
 }
 
@@ -201,17 +200,29 @@ report::TestSuite history_suite(const History& history, const Outcome& outcome) 
   return suite;
 }
 
-std::vector<std::string> bisect_commands(const std::string& good, const std::string& bad,
-                                         const BisectCommands& commands) {
-  if (!is_commit(good) || !is_commit(bad) || good == bad) return {};
+std::vector<std::string> bisect_commands(const Json& change, const BisectCommands& commands) {
+  const std::string before = text_member(change, "/from/commit"), after = text_member(change, "/to/commit");
+  if (!is_commit(before) || !is_commit(after) || before == after) return {};
   // 125 tells git to skip a commit: it does not build, or too little was measured to say.
-  const std::string judge = fmt::format(
-      "{} || exit 125; assay ab --a {} --b {}; code=$?; [ $code -ne 3 ] || exit 125; [ $code -le 1 ] || exit 128; "
-      "exit $code",
-      commands.build, shell_word("cd ../assay-good && " + commands.run), shell_word(commands.run));
-  return {fmt::format("git worktree add ../assay-good {}", good),
-          fmt::format("(cd ../assay-good && {})", commands.build), fmt::format("git bisect start {} {}", bad, good),
-          fmt::format("git bisect run sh -c {}", shell_word(judge))};
+  std::string judge = fmt::format("({}) || exit 125; ", commands.build);
+  std::vector<std::string> all;
+  if (text_member(change, "/kind") == "broke") {
+    judge += fmt::format("({}) || exit 1", commands.run);
+  } else {
+    // A commit with the change is bad to git, and ab exits with 1 where B is slower than A: of a commit that made it
+    // faster, B is the build before.
+    std::string a = "cd ../assay-good && " + commands.run, b = commands.run;
+    if (text_member(change, "/direction") == "faster") std::swap(a, b);
+    judge += fmt::format(
+        "assay ab --a {} --b {}{}; code=$?; [ $code -ne 3 ] || exit 125; [ $code -le 1 ] || exit 128; "
+        "exit $code",
+        shell_word(a), shell_word(b), commands.metric.empty() ? "" : " --metric " + shell_word(commands.metric));
+    all = {fmt::format("git worktree add ../assay-good {}", before),
+           fmt::format("(cd ../assay-good && {})", commands.build)};
+  }
+  all.push_back(fmt::format("git bisect start {} {}", after, before));
+  all.push_back(fmt::format("git bisect run sh -c {}", shell_word(judge)));
+  return all;
 }
 
 }  // namespace assay::history

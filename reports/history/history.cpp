@@ -3,6 +3,7 @@
 #include "reports/data/words.h"
 #include "reports/history/document.h"
 #include "reports/history/kept.h"
+#include "reports/history/sight.h"
 #include "reports/history/swaps.h"
 
 #include <fmt/format.h>
@@ -92,7 +93,7 @@ void save_events(store::Store& store, const History& history) {
   if (!events.empty()) store.save_events(events);
 }
 
-Outcome outcome_of(const History& history, bool only_fresh) {
+Outcome outcome_of(const History& history, bool only_fresh, bool strict) {
   std::int64_t alarms = 0;
   for (const Event& event : history.found.events) alarms += event.alarms() && (event.fresh || !only_fresh) ? 1 : 0;
   if (alarms > 0) return {ExitCode::failed, report::plural(alarms, "alarm")};
@@ -101,6 +102,7 @@ Outcome outcome_of(const History& history, bool only_fresh) {
     return {ExitCode::no_data, fmt::format("only {} of last week's {} series arrived on {}", history.arrival.arrived,
                                            history.arrival.expected, date_text(*history.arrival.last))};
   if (history.arrival.judged == 0) return {ExitCode::no_data, fmt::format("no series has {} nights yet", min_nights)};
+  if (const Sight sight = sight_of(history); strict && sight.is_blind()) return {ExitCode::no_data, sight.text()};
   return {};
 }
 

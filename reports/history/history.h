@@ -52,12 +52,12 @@ History judged(History history);
 // Stores the events, so that the next check knows their ids and which are new.
 void save_events(store::Store& store, const History& history);
 
-// failed: an event alarms (`only_fresh`: that no earlier check reported); no_data: too few series arrived, or none has
-// enough nights; why, in a sentence.
+// failed: an event alarms (`only_fresh`: that no earlier check reported); no_data: too few series arrived, none has
+// enough nights, or (`strict`) most are blind; why, in a sentence.
 struct Outcome {
   ExitCode code = ExitCode::ok;
   std::string why = {};
 };
-Outcome outcome_of(const History& history, bool only_fresh);
+Outcome outcome_of(const History& history, bool only_fresh, bool strict = false);
 
 }  // namespace assay::history

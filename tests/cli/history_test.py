@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sqlite3
 import unittest
 import xml.etree.ElementTree
@@ -299,6 +300,67 @@ class ExitCodes(HistoryCase):
         self.refused("history", "report", "--store", "h.db", "--since", "2026-13-01", says="2026-13-01")
         self.refused("history", "bisect", "abc", "--store", "h.db", says="abc")
         self.refused("history", "report", "--store", "none.db", says="none.db")
+
+
+class Blind(HistoryCase):
+    """Of ten series, the first ones are so noisy that a night may be half or twice as fast."""
+
+    def noisy(self, count):
+        return lambda machine, case, night: 100 * noise(machine, case, night) if case in CASES[:count] else 0
+
+    def shown(self, *words, code=0):
+        done = self.history("check", *words, "--html", "b.html", "--md", "b.md", "--json", "b.json", code=code)
+        band = re.search(r'class="band (\w+)"', (self.dir / "b.html").read_text()).group(1)
+        return done, band, json.loads((self.dir / "b.json").read_text())
+
+    def test_a_store_that_sees_little_is_amber_and_says_so(self):
+        self.add(range(40), step=self.noisy(9))
+        done, band, report = self.shown()
+        self.assertEqual(band, "warn")
+        line = "blind: in 9 of 10 series no step below 100 % alarms within 14 nights"
+        for text in (done.stdout, (self.dir / "b.md").read_text(), (self.dir / "b.html").read_text()):
+            self.assertIn(line, text)
+        self.assertLessEqual(len((self.dir / "b.md").read_text().splitlines()), 20)
+        self.assertEqual(report["blind"], {"series": 9, "of": 10, "young": 0, "step": 1})
+        self.assertGreater(report["detectable"]["gemm"], 1)
+        self.assertIn(line, self.shown("--strict", "--junit", "b.xml", code=3)[0].stderr)
+        self.assertIn(line, (self.dir / "b.xml").read_text())
+
+    def test_a_few_noisy_series_are_named_and_the_rest_is_green(self):
+        self.add(range(40), step=self.noisy(4))
+        done, band, report = self.shown("--strict")
+        self.assertEqual((band, report["blind"]["series"]), ("good", 4))
+        self.assertIn("blind: in 4 of 10 series", done.stdout)
+
+    def test_series_with_few_nights_are_blind_too(self):
+        self.add(range(40), cases=CASES[:3])
+        self.assertEqual(self.shown()[1], "good")
+        self.add(range(34, 40), cases=CASES[3:])
+        done, band, report = self.shown()
+        self.assertEqual((band, report["blind"]), ("warn", {"series": 7, "of": 10, "young": 7, "step": 1}))
+        self.assertIn("(7 have fewer than 15 nights)", done.stdout)
+        self.shown("--strict", code=3)
+
+    def test_an_alarm_counts_more(self):
+        def step(machine, case, night):
+            return (math.log(0.5) if night >= 32 and case == CASES[9] else 0) + self.noisy(9)(machine, case, night)
+
+        self.add(range(40), step=step)
+        self.assertEqual(self.shown("--strict", code=1)[1], "bad")
+
+    def test_a_branch(self):
+        for count, band, verdict in ((9, "warn", None), (4, "good", "not slower")):
+            with self.subTest(count):
+                store = f"{count}.db"
+                self.add(range(60), step=self.noisy(count), store=store)
+                self.add([60], step=self.noisy(count), facts=lambda machine, night: {"branch": "topic"}, store=store)
+                done = self.history("check", "--pr", "topic", "--html", "b.html", "--json", "b.json", store=store)
+                self.assertIn(f'class="band {band}"', (self.dir / "b.html").read_text())
+                self.assertIn(f"blind: in {count} of 10 series", done.stdout)
+                report = json.loads((self.dir / "b.json").read_text())
+                self.assertEqual(report["verdict"], verdict)
+                self.assertEqual([one["verdict"] for one in report["changes"]].count("undecided"), count)
+                self.check("--pr", "topic", "--strict", store=store, code=3 if verdict is None else 0)
 
 
 class Files(HistoryCase):

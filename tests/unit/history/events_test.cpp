@@ -1,6 +1,7 @@
 // How changes become events: by common gaps, with one id that stays, and what people decide about them.
 #include "reports/history/confirm.h"
 #include "reports/history/document.h"
+#include "reports/history/sight.h"
 #include "tests/unit/history/made.h"
 
 #include <gtest/gtest.h>
@@ -51,10 +52,10 @@ struct Case {
   }
   // Stores what is there now, as a check does.
   void report() {
-    history.contents.events.clear();
+    std::vector<store::StoredEvent> stored;
     for (const Event& event : events())
-      history.contents.events.push_back(
-          {event.id, std::string(name_of(event.state)), event_json(event, history).dump()});
+      stored.push_back({event.id, std::string(name_of(event.state)), event_json(event, history).dump()});
+    history.contents.events = std::move(stored);
   }
   void decide(store::DecisionKind kind, const std::string& target, std::optional<std::string> until = {}) {
     history.contents.decisions.push_back({"", kind, target, "why", "ann", "2026-01-31T09:00:00Z", until});
@@ -221,6 +222,25 @@ TEST(Events, OfReplacedHardwareAreNoted) {
   EXPECT_EQ(outcome_of(history, false).code, ExitCode::ok);
 }
 
+TEST(Events, AreNotOverBecauseHardwareWasReplaced) {
+  for (const double after : {0.8, 1.0}) {
+    Made made;
+    for (int night = 0; night < 70; ++night) {
+      made.run("a", night).hardware = night < 50 ? "x" : "y";
+      made.point(made.series("a", "f"), 10 * std::exp(test::noise(1, night)) *
+                                            (night < 40   ? 1
+                                             : night < 50 ? 0.8
+                                                          : after));
+    }
+    const History history = history_of(made.contents);
+    const auto slower = std::find_if(history.found.events.begin(), history.found.events.end(),
+                                     [](const Event& one) { return one.kind == EventKind::slower; });
+    ASSERT_NE(slower, history.found.events.end());
+    EXPECT_EQ(slower->state, after < 1 ? EventState::open : EventState::recovered);
+    EXPECT_EQ(outcome_of(history, false).code, after < 1 ? ExitCode::failed : ExitCode::ok);
+  }
+}
+
 TEST(Outcome, NeedsFourFifthsOfLastWeeksSeriesAndFifteenNights) {
   const auto code = [](int nights, int on_the_last) {
     Made made;
@@ -266,16 +286,119 @@ TEST(Confirm, AllOfANightStayWithinTheirShare) {
 TEST(Bisect, NamesBothCommitsOnlyIfTheyAreCommits) {
   Case one;
   one.add(0, changed(19, -0.2));
-  const auto commands = [&] {
-    const auto [good, bad] = commits_of(one.events()[0], one.history);
-    return bisect_commands(good, bad);
-  };
+  const auto commands = [&] { return bisect_commands(event_json(one.events()[0], one.history)); };
   ASSERT_EQ(commands().size(), 4u);
   EXPECT_EQ(commands()[2], "git bisect start c20 c19");
   one.history.contents.runs[20].commit = "; rm -rf /";
   EXPECT_TRUE(commands().empty());
   one.history.contents.runs[20].commit = "--upload-pack=x";
   EXPECT_TRUE(commands().empty());
+}
+
+TEST(Bisect, LooksForTheCommitWithTheChangeInEitherDirection) {
+  const auto judge = [](const char* kind, const char* direction) {
+    const Json change{
+        {"kind", kind}, {"direction", direction}, {"from", {{"commit", "c1"}}}, {"to", {{"commit", "c2"}}}};
+    return bisect_commands(change, {.build = "make", .run = "./bench", .metric = "rate"}).back();
+  };
+  // A is faster than B, exit code 1, on commits with the change.
+  const std::string slower = judge("slower", "slower"), faster = judge("faster", "faster");
+  EXPECT_LT(slower.find("assay-good"), slower.find("--b"));
+  EXPECT_GT(faster.find("assay-good"), faster.find("--b"));
+  EXPECT_NE(slower.find("--metric"), std::string::npos);
+  EXPECT_EQ(judge("broke", "").find("assay ab"), std::string::npos) << "the command fails or does not";
+}
+
+// Four series with 40 nights; a fifth slower from night 20 on in the first, as `history confirm` has measured on that
+// night, until before `back`. The detector knows nothing of it.
+struct Confirmed : Case {
+  explicit Confirmed(int back) {
+    made = {};
+    for (int night = 0; night < 40; ++night) {
+      made.run("a", night);
+      for (int one = 0; one < 4; ++one)
+        made.point(made.series("a", "gemm/n=" + std::to_string(one)),
+                   10 * std::exp(test::noise(one, night)) * (one == 0 && night >= 20 && night < back ? 0.8 : 1));
+    }
+    history.contents = made.contents;
+    history.series = tracked_series(history.contents);
+    Event event;
+    event.id = "abc";
+    event.last_before = first_night + 19;
+    event.first_after = event.opened = first_night + 20;
+    event.series.push_back({0, std::log(0.8), {-0.23, -0.22}, 1, true, Measured{std::log(0.8), first_night + 20}});
+    event.series.push_back({1, std::log(0.8), {-0.23, -0.22}, 1, true});
+    event.confirmed = true;
+    finish_series(event, history.series);
+    history.contents.events.push_back({event.id, "open", event_json(event, history).dump()});
+  }
+  const Event& event() {
+    EXPECT_EQ(events().size(), 1u);
+    EXPECT_EQ(history.found.events[0].id, "abc");
+    EXPECT_TRUE(history.found.events[0].confirmed);
+    return history.found.events[0];
+  }
+};
+
+TEST(Confirm, HoldsTheMeasuredSeriesUntilItsFiguresAreBack) {
+  Confirmed one(40);
+  EXPECT_EQ(one.event().state, EventState::open);
+  ASSERT_EQ(one.event().series.size(), 1u) << "the other was not measured";
+  EXPECT_EQ(one.event().series[0].series, 0u);
+  EXPECT_EQ(outcome_of(one.history, false).code, ExitCode::failed);
+  one.report();
+  EXPECT_EQ(one.event().state, EventState::open) << "as the check has stored it";
+  Confirmed over(30);
+  EXPECT_EQ(over.event().state, EventState::recovered);
+  EXPECT_EQ(*over.event().closed, first_night + 31) << "the second night of three";
+  over.report();
+  EXPECT_EQ(over.event().state, EventState::recovered);
+}
+
+TEST(Confirm, OfAnOlderVersionHoldsAllOfItsSeries) {
+  Confirmed one(40);
+  Json document = Json::parse(one.history.contents.events[0].document);
+  for (Json& change : document["changes"]) change.erase("measured");
+  one.history.contents.events[0].document = document.dump();
+  EXPECT_EQ(one.event().series.size(), 2u);
+  EXPECT_EQ(one.event().state, EventState::open);
+}
+
+TEST(Events, AreNotWithdrawnWhereNothingShowsTheNightsBeforeThem) {
+  Case one;
+  one.add(0, changed(19, -0.2));
+  one.report();
+  one.history.analysis.series[0].changes.clear();
+  for (store::Series& series : one.history.contents.series)
+    std::erase_if(series.points, [](const store::Point& point) { return point.night < first_night + 25; });
+  one.history.series = tracked_series(one.history.contents);
+  ASSERT_EQ(one.events().size(), 1u);
+  EXPECT_EQ(one.history.found.events[0].state, EventState::open);
+  EXPECT_TRUE(one.history.found.events[0].alarms());
+  one.decide(store::DecisionKind::acknowledge, one.history.found.events[0].id);
+  EXPECT_EQ(one.events()[0].state, EventState::acknowledged);
+}
+
+TEST(Sight, IsLostIfMostSeriesAreTooNoisyOrTooShort) {
+  for (const auto& [noisy, young, blind] : {std::tuple(4, 0, false), std::tuple(6, 0, true), std::tuple(3, 3, true)}) {
+    Made made;
+    for (int night = 0; night < 40; ++night) {
+      made.run("a", night);
+      for (int one = 0; one < 10; ++one)
+        if (one < 10 - young || night >= 30)
+          made.point(made.series("a", "f/n=" + std::to_string(one)),
+                     10 * std::exp(test::noise(one, night) * (one < noisy ? 100 : 1)));
+    }
+    const History history = history_of(made.contents);
+    const Sight sight = sight_of(history);
+    EXPECT_EQ(sight.series, 10u);
+    EXPECT_EQ(sight.blind, static_cast<std::size_t>(noisy + young));
+    EXPECT_EQ(sight.young, static_cast<std::size_t>(young));
+    EXPECT_EQ(sight.is_blind(), blind);
+    EXPECT_EQ(history_document(history).tone, blind ? report::Tone::warn : report::Tone::good);
+    EXPECT_EQ(outcome_of(history, false, true).code, blind ? ExitCode::no_data : ExitCode::ok);
+    EXPECT_EQ(outcome_of(history, false).code, ExitCode::ok);
+  }
 }
 
 }  // namespace
