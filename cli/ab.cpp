@@ -25,6 +25,7 @@ namespace {
 
 struct AbOptions {
   std::string a, b, metric, tolerance = "2%", error = "5%", budget = "10m", seed;
+  std::vector<std::string> cases;
   bool json = false;
 };
 
@@ -155,7 +156,7 @@ void explain(const ab::Result& result, const ab::Options& options) {
 ExitCode ab(const AbOptions& asked) {
   const ab::Options options = read_options(asked);
   std::string metric = asked.metric;
-  const ab::Result result = compare_commands("ab", asked.a, asked.b, reader_by(metric), options);
+  const ab::Result result = compare_commands("ab", asked.a, asked.b, reader_by(metric, asked.cases), options);
   if (result.ended != ab::Ended::decided) explain(result, options);
   if (asked.json)
     fmt::print("{}", dump_document(to_json(result, asked, options, metric)));
@@ -179,6 +180,8 @@ Command ab_command(CLI::App& root) {
                   "time (wall time); lines (\"name value unit better\" on each line of output); or the name of a\n"
                   "number in the last line of output, a JSON object with \"better\": \"higher\" or \"lower\".\n"
                   "Without it: lines if the output is nothing else, otherwise time");
+  app->add_option("--case", options->cases, "Of lines, judge only this case; may be given several times")
+      ->allow_extra_args(false);
   app->add_option("--tolerance", options->tolerance, "Changes up to this size are the same")->capture_default_str();
   app->add_option("--error", options->error, "Probability that any verdict is wrong")->capture_default_str();
   app->add_option("--budget", options->budget, "Time for everything (90s, 10m, 1h)")->capture_default_str();

@@ -6,6 +6,9 @@
 #include "harness/run/progress.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace assay::cli {
 
@@ -44,11 +47,19 @@ class CommandSides {
 
 }  // namespace
 
-FigureReader reader_by(std::string& metric) {
-  return [&metric](const FinishedCommand& done, char side) {
+FigureReader reader_by(std::string& metric, const std::vector<std::string>& cases) {
+  return [&](const FinishedCommand& done, char side) {
     if (metric.empty()) metric = done.whole ? metric_from(done.output) : "time";
     if (!done.whole && metric == "lines") throw UsageError(fmt::format("{}: its output is too long for lines", side));
-    return figures_of(metric, done.output, done.seconds, side);
+    std::vector<ab::Figure> figures = figures_of(metric, done.output, done.seconds, side);
+    if (metric != "lines" || cases.empty()) return figures;
+    const std::string first = figures.front().name;
+    std::erase_if(
+        figures, [&](const ab::Figure& one) { return std::find(cases.begin(), cases.end(), one.name) == cases.end(); });
+    if (figures.empty())
+      throw UsageError(
+          fmt::format("{}: output has no line of {}; its first is {}", side, fmt::join(cases, ", "), in_quotes(first)));
+    return figures;
   };
 }
 

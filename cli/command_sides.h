@@ -12,8 +12,9 @@ namespace assay::cli {
 
 // The figures of side 'A' or 'B' from a run of its command that succeeded. Throws UsageError "A: ..." if it has none.
 using FigureReader = std::function<std::vector<ab::Figure>(const FinishedCommand& done, char side)>;
-// By --metric of `ab`, as in figures_of(); an empty one becomes what A's first output is. It must outlive the reader.
-FigureReader reader_by(std::string& metric);
+// By --metric of `ab`, as in figures_of(); an empty one becomes what A's first output is. Of lines only those of these
+// cases count, if any are named. Both must outlive the reader.
+FigureReader reader_by(std::string& metric, const std::vector<std::string>& cases);
 
 // ab::run() of two shell commands, which may be called once per process (see ShellCommands). Throws UsageError if a
 // first output lacks the figure; Error if a later one does or a command fails. Messages begin with `verb`.

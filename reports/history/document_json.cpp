@@ -84,6 +84,21 @@ const store::Run* run_of(const Event& event, const History& history, bool after)
   return found;
 }
 
+// The flags of `ab` that name the figure: as the user says, else of lines the cases of the change, the largest first.
+std::string figure_flags(const Json& change, const std::string& metric) {
+  constexpr std::size_t most = 20;
+  constexpr std::string_view imported = "imported/";
+  if (!metric.empty()) return " --metric " + shell_word(metric);
+  std::vector<std::string> names{text_member(change, "/case")};
+  for (const Json& one : member(change, "/changes")) names.push_back(text_member(one, "/case"));
+  std::string flags;
+  std::set<std::string> seen{""};
+  for (const std::string& name : names)
+    if (seen.size() <= most && seen.insert(name).second)
+      flags += " --case " + shell_word(name.starts_with(imported) ? name.substr(imported.size()) : name);
+  return flags;
+}
+
 bool is_commit(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '-' || c == '.' || c == '_' || c == '/';
@@ -121,6 +136,7 @@ Json suspect_json(const Suspect& suspect, const History& history) {
   const Change& change = suspect.change;
   return {{"id", suspect.id},
           {"series", history.series[suspect.series].name},
+          {"case", history.series[suspect.series].identity.key},
           {"direction", direction_of(change.shift)},
           {"from", end_json(change.last_before, history.run_before(suspect.series, change.last_before))},
           {"to", end_json(change.first_after, history.run_after(suspect.series, change.first_after))},
@@ -216,7 +232,7 @@ std::vector<std::string> bisect_commands(const Json& change, const BisectCommand
     judge += fmt::format(
         "assay ab --a {} --b {}{}; code=$?; [ $code -ne 3 ] || exit 125; [ $code -le 1 ] || exit 128; "
         "exit $code",
-        shell_word(a), shell_word(b), commands.metric.empty() ? "" : " --metric " + shell_word(commands.metric));
+        shell_word(a), shell_word(b), figure_flags(change, commands.metric));
     all = {fmt::format("git worktree add ../assay-good {}", before),
            fmt::format("(cd ../assay-good && {})", commands.build)};
   }

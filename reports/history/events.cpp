@@ -108,7 +108,8 @@ bool is_dismissed(const std::vector<Reported>& reported, const std::string& seri
 // A step that was measured side by side, as the nights of its series show it.
 struct MeasuredStep {
   Change change;
-  std::optional<Night> back = {};  // since when the figures are back
+  std::optional<Night> back = {};  // when the figures were back
+  bool is_back = false;            // on the last night
 };
 
 // Of a series with nights on both sides of the gap. The nights up to that of the measurement show the step, later ones
@@ -139,14 +140,16 @@ MeasuredStep measured_step(const TrackedSeries& series, Night last_before, Night
                      .suspected = first_after,
                      .shift = step,
                      .interval = {step - error, step + error}}};
-  for (std::size_t night = confirmed + 1; night < values.size() && !made.back; ++night)
-    if ((median(last_of(night + 1, std::min(window, night + 1 - after))) - level) / step <= recovered_share)
-      made.back = series.track.nights[night];
+  for (std::size_t night = confirmed + 1; night < values.size(); ++night) {
+    const double left = (median(last_of(night + 1, std::min(window, night + 1 - after))) - level) / step;
+    made.is_back = left <= recovered_share;
+    if (made.is_back && !made.back) made.back = series.track.nights[night];
+  }
   return made;
 }
 
 // Lets what `history confirm` has measured alarm until the figures are back, whether the detector still sees the change
-// or not (`steps` keeps those); what the nights have opened besides, until they say so, too.
+// or not (`steps` keeps those). What the nights have opened besides is open again if the figures do not stay.
 void add_measured(std::vector<Item>& items, std::deque<Change>& steps, const std::vector<TrackedSeries>& series,
                   std::vector<Reported> reported, const Options& options) {
   const SeriesNames names(series);
@@ -170,7 +173,10 @@ void add_measured(std::vector<Item>& items, std::deque<Change>& steps, const std
       }
       item->alarmed = true;
       item->measured = measured;
-      if (!step.back) item->over.reset();
+      if (!step.back)
+        item->over.reset();
+      else if (!item->over && step.is_back)
+        item->over = step.back;
     }
 }
 
