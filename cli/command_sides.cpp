@@ -6,7 +6,6 @@
 #include "harness/run/progress.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -53,12 +52,13 @@ FigureReader reader_by(std::string& metric, const std::vector<std::string>& case
     if (!done.whole && metric == "lines") throw UsageError(fmt::format("{}: its output is too long for lines", side));
     std::vector<ab::Figure> figures = figures_of(metric, done.output, done.seconds, side);
     if (metric != "lines" || cases.empty()) return figures;
-    const std::string first = figures.front().name;
+    const auto named = [](const std::string& name) { return [&](const ab::Figure& one) { return one.name == name; }; };
+    for (const std::string& name : cases)
+      if (std::none_of(figures.begin(), figures.end(), named(name)))
+        throw UsageError(fmt::format("{}: output has no line {}; its first is {}", side, in_quotes(name),
+                                     in_quotes(figures.front().name)));
     std::erase_if(
         figures, [&](const ab::Figure& one) { return std::find(cases.begin(), cases.end(), one.name) == cases.end(); });
-    if (figures.empty())
-      throw UsageError(
-          fmt::format("{}: output has no line of {}; its first is {}", side, fmt::join(cases, ", "), in_quotes(first)));
     return figures;
   };
 }

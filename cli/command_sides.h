@@ -12,8 +12,8 @@ namespace assay::cli {
 
 // The figures of side 'A' or 'B' from a run of its command that succeeded. Throws UsageError "A: ..." if it has none.
 using FigureReader = std::function<std::vector<ab::Figure>(const FinishedCommand& done, char side)>;
-// By --metric of `ab`, as in figures_of(); an empty one becomes what A's first output is. Of lines only those of these
-// cases count, if any are named. Both must outlive the reader.
+// By --metric of `ab`, as in figures_of(); an empty one becomes what A's first output is. Of lines only these cases
+// count, if any are named; each must be there. Both must outlive the reader.
 FigureReader reader_by(std::string& metric, const std::vector<std::string>& cases);
 
 // ab::run() of two shell commands, which may be called once per process (see ShellCommands). Throws UsageError if a

@@ -33,7 +33,8 @@ report::Document short_document(const History& history);
 Json history_json(const History& history);
 Json event_json(const Event& event, const History& history);
 Json suspect_json(const Suspect& suspect, const History& history);
-// A test per family and machine; those with an event that alarms fail. What did not arrive is skipped.
+// A test per family and machine; those with an event that alarms fail. What did not arrive, or is mostly blind, is
+// skipped.
 report::TestSuite history_suite(const History& history, const Outcome& outcome);
 
 // "at most 1 false alarm in 100 nights", and what that does not cover.

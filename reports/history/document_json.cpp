@@ -84,19 +84,14 @@ const store::Run* run_of(const Event& event, const History& history, bool after)
   return found;
 }
 
-// The flags of `ab` that name the figure: as the user says, else of lines the cases of the change, the largest first.
-std::string figure_flags(const Json& change, const std::string& metric) {
-  constexpr std::size_t most = 20;
+// The flag of `ab` that names the figure: as the user says, else of lines the case that changed most.
+std::string figure_flag(const Json& change, const std::string& metric) {
   constexpr std::string_view imported = "imported/";
   if (!metric.empty()) return " --metric " + shell_word(metric);
-  std::vector<std::string> names{text_member(change, "/case")};
-  for (const Json& one : member(change, "/changes")) names.push_back(text_member(one, "/case"));
-  std::string flags;
-  std::set<std::string> seen{""};
-  for (const std::string& name : names)
-    if (seen.size() <= most && seen.insert(name).second)
-      flags += " --case " + shell_word(name.starts_with(imported) ? name.substr(imported.size()) : name);
-  return flags;
+  const Json& parts = member(change, "/changes");
+  const std::string name = text_member(parts.is_array() && !parts.empty() ? parts.front() : change, "/case");
+  if (name.empty()) return "";
+  return " --case " + shell_word(name.starts_with(imported) ? name.substr(imported.size()) : name);
 }
 
 bool is_commit(const std::string& text) {
@@ -187,24 +182,35 @@ report::TestSuite history_suite(const History& history, const Outcome& outcome) 
   report::TestSuite suite{
       "assay history", "", history.arrival.last ? date_text(*history.arrival.last) + "T00:00:00Z" : "", {}};
   std::map<std::pair<std::string, std::string>, TestCase> tests;
-  for (const TrackedSeries& series : history.series) {
-    const auto& [machine, family] = std::pair(series.identity.machine, series.identity.family);
-    tests.try_emplace({machine, family}, TestCase{machine, family, TestCase::Outcome::passed, "", "", "", 0});
+  std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> places;
+  for (std::size_t i = 0; i < history.series.size(); ++i)
+    places[{history.series[i].identity.machine, history.series[i].identity.family}].push_back(i);
+  for (const auto& [place, series] : places) {
+    TestCase& test = tests[place];
+    test = {place.first, place.second, TestCase::Outcome::passed, "", "", "", 0};
+    const Sight sight = sight_of(history, series);
+    if (sight.is_blind())
+      test.message = sight.text();
+    else if (std::none_of(series.begin(), series.end(),
+                          [&](std::size_t i) { return history.series[i].track.nights.back() == history.arrival.last; }))
+      test.message = "none of its series arrived";
+    if (!test.message.empty()) test.outcome = TestCase::Outcome::skipped;
   }
   for (const Event& event : history.found.events) {
     if (!event.alarms()) continue;
     const std::string line =
         fmt::format("{} {}: {}{}", event.id, name_of(event.kind), event.subject,
                     event.shift ? fmt::format(", {:+.1f} %", 100 * relative(*event.shift)) : ": " + event.detail);
-    std::set<std::pair<std::string, std::string>> places;
+    std::set<std::pair<std::string, std::string>> hit;
     for (const EventSeries& one : event.series) {
       const store::Identity& id = history.series[one.series].identity;
-      places.insert({id.machine, id.family});
+      hit.insert({id.machine, id.family});
     }
-    if (places.empty()) places.insert({event.machines.empty() ? "" : event.machines.front(), event.subject});
-    for (const auto& place : places) {
+    if (hit.empty()) hit.insert({event.machines.empty() ? "" : event.machines.front(), event.subject});
+    for (const auto& place : hit) {
       TestCase& test = tests[place];
       test.classname = place.first, test.name = place.second;
+      if (test.outcome == TestCase::Outcome::skipped) test.message.clear();
       test.outcome = TestCase::Outcome::failed;
       test.message += (test.message.empty() ? "" : "; ") + line;
       test.detail += line + "\n" + event.blame.sentence + "\n";
@@ -232,7 +238,7 @@ std::vector<std::string> bisect_commands(const Json& change, const BisectCommand
     judge += fmt::format(
         "assay ab --a {} --b {}{}; code=$?; [ $code -ne 3 ] || exit 125; [ $code -le 1 ] || exit 128; "
         "exit $code",
-        shell_word(a), shell_word(b), figure_flags(change, commands.metric));
+        shell_word(a), shell_word(b), figure_flag(change, commands.metric));
     all = {fmt::format("git worktree add ../assay-good {}", before),
            fmt::format("(cd ../assay-good && {})", commands.build)};
   }

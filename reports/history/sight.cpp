@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 namespace assay::history {
@@ -36,8 +37,14 @@ std::string Sight::text() const {
 }
 
 Sight sight_of(const History& history) {
+  std::vector<std::size_t> all(history.series.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return sight_of(history, all);
+}
+
+Sight sight_of(const History& history, std::span<const std::size_t> series) {
   Sight sight;
-  for (std::size_t i = 0; i < history.series.size(); ++i) {
+  for (const std::size_t i : series) {
     if (history.series[i].track.nights.back() <= history.arrival.last.value_or(0) - week) continue;
     const auto step = smallest_alarm(history.analysis.series[i], history.options);
     ++sight.series;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace assay::history {
@@ -28,7 +29,8 @@ struct Sight {
   // "blind: in 9 of 10 series no step below 100 % alarms within 14 nights"; empty if no series is blind.
   std::string text() const;
 };
-// Of the series that ran in the week up to the last night.
+// Of the series that ran in the week up to the last night: all, or these.
 Sight sight_of(const History& history);
+Sight sight_of(const History& history, std::span<const std::size_t> series);
 
 }  // namespace assay::history

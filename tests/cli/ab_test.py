@@ -125,6 +125,14 @@ class Ab(AssayCase):
         self.assertLess(one["pairs"], self.ab(*["for i in $(seq 500); do echo $i 1 s lower; done"] * 2)["pairs"])
         self.assertEqual(self.ab(a, "sleep 0.05; " + b, "--metric", "time", code=1)["cases"][0]["name"], "time")
 
+    def test_of_lines_only_the_cases_named_count(self):
+        """sort is slower; parse and scan are not."""
+        a, b = (f"echo sort {value} s lower; echo parse 1 s lower; echo scan 1 s lower" for value in (1, 2))
+        found = self.ab(a, b, "--case", "parse", "--case", "scan", code=0)
+        self.assertEqual([case["name"] for case in found["cases"]], ["parse", "scan"])
+        self.ab(a, b, "--case", "sort", code=1)
+        self.refused_ab(a, b, "--case", "parse", "--case", "gone", says=("A", "gone", "sort"))
+
     def test_samples_of_one_run_count_as_their_median(self):
         found = self.ab("printf 'x 1 s lower\\nx 9 s lower\\nx 2 s lower\\n'", "echo x 2 s lower")
         self.assertEqual((found["verdict"], found["cases"][0]["a"]), ("same", 2))
