@@ -16,12 +16,11 @@ namespace assay::cli {
 
 namespace {
 
-// As the history has it, and as the tool that it was imported from.
+// As the tool has it that it was imported from, and as the history has it.
 std::vector<std::string> case_names(const store::Identity& id) {
   constexpr std::string_view imported = "imported/";
-  std::vector<std::string> names{id.key};
-  if (id.key.starts_with(imported)) names.push_back(id.key.substr(imported.size()));
-  return names;
+  if (!id.key.starts_with(imported)) return {id.key};
+  return {id.key.substr(imported.size()), id.key};
 }
 
 bool is_in(const std::vector<std::string>& names, const std::string& name) {
