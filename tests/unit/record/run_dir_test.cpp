@@ -287,11 +287,10 @@ TEST_F(RunDir, ARunWrittenAtOnceIsWholeOrNotThere) {
   longer.samples.values.assign(300, 1.0);
   const std::vector<Record> records = {longer, record(std::string(5000, 'k'))};
   for (const rlim_t bytes : {0, 3000})
-    EXPECT_EQ(with_full_disk(bytes,
-                             [&] {
-                               return test::refusal<RunDirError>([&] { write_run(dir_, run_, records); }).empty() ? 8 : 7;
-                             }),
-              7);
+    EXPECT_EQ(
+        with_full_disk(
+            bytes, [&] { return test::refusal<RunDirError>([&] { write_run(dir_, run_, records); }).empty() ? 8 : 7; }),
+        7);
   EXPECT_FALSE(fs::exists(dir_));
   write_run(dir_, run_, records);
   EXPECT_EQ(read_run(dir_).records.size(), 2u);
