@@ -18,17 +18,19 @@ Estimate estimate(const Params& params, const World&) {
   Estimate estimate;
   const auto stage = params.choice<Stage>("stage");
   constexpr double typical_image = 110e3, typical_crop = 500e3;
+  constexpr int loaders = 2;  // the one that was measured, and one with other workers that it is compared with
   if (params.choice<Kind>("kind") == Kind::token) {
     const auto batch = static_cast<double>(token_batch * data::window_bytes(window_length));
     estimate.items = static_cast<double>(token_batch * window_length);
     estimate.bytes = estimate.items * 2;
-    estimate.memory_bytes = stage == Stage::read ? 1e6 : batch * prefetch_batches;
+    estimate.memory_bytes = stage == Stage::read ? 1e6 : loaders * batch * prefetch_batches;
     return estimate;
   }
   const auto sample = static_cast<double>(data::sample_bytes(image_size));
   estimate.items = static_cast<double>(image_batch);
   estimate.bytes = estimate.items * typical_image;
-  if (stage == Stage::batch || stage == Stage::all) estimate.memory_bytes += estimate.items * sample * prefetch_batches;
+  if (stage == Stage::batch || stage == Stage::all)
+    estimate.memory_bytes += loaders * estimate.items * sample * prefetch_batches;
   if (stage == Stage::decode) {
     // A user's set has not been opened yet: use the most that the case keeps.
     const bool generated = params.text("path") == generated_path;

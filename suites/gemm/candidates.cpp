@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 namespace assay::gemm {
 
@@ -53,8 +55,15 @@ void time_candidates(std::span<Candidate> candidates, Device& device, Stream& st
     stop->synchronize();
     return stop->seconds_since(*start) / repetitions;
   };
+  std::vector<std::size_t> in_order(candidates.size());
+  std::iota(in_order.begin(), in_order.end(), std::size_t{0});
+  std::ranges::sort(in_order, {}, [&](std::size_t i) { return preference(candidates[i].form); });
   // The first samples are warm-up; they count if there is no time for more.
-  for (Candidate& candidate : candidates) candidate.seconds = sample(candidate, 1);
+  for (const std::size_t i : in_order) {
+    if (i != in_order.front() && spent() >= budget_seconds) return;
+    if (trial.prepare) trial.prepare(candidates[i]);
+    candidates[i].seconds = sample(candidates[i], 1);
+  }
   std::vector<std::vector<double>> times(candidates.size());
   for (int round = 0; round < max_rounds && spent() < budget_seconds; ++round)
     for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -67,11 +76,12 @@ void time_candidates(std::span<Candidate> candidates, Device& device, Stream& st
 }
 
 std::size_t choose(std::span<const Candidate> candidates) {
-  double fastest = candidates.front().seconds;
-  for (const Candidate& candidate : candidates) fastest = std::min(fastest, candidate.seconds);
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const Candidate& candidate : candidates)
+    if (candidate.seconds > 0) fastest = std::min(fastest, candidate.seconds);
   std::size_t best = candidates.size();
   for (std::size_t i = 0; i < candidates.size(); ++i)
-    if (candidates[i].seconds <= fastest * indistinguishable &&
+    if (candidates[i].seconds > 0 && candidates[i].seconds <= fastest * indistinguishable &&
         (best == candidates.size() || preference(candidates[i].form) < preference(candidates[best].form)))
       best = i;
   return best;

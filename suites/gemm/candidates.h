@@ -33,7 +33,7 @@ struct Candidate {
   std::unique_ptr<ops::Matmul> op;
   Rotated weights;          // packed; empty if b is used as stored
   double pack_seconds = 0;  // per matrix
-  double seconds = 0;       // median of the search samples
+  double seconds = 0;       // median of the search samples; 0: not tried
 
   bool packs() const { return op->packed_bytes() > 0; }
 };
@@ -47,19 +47,21 @@ Offer candidates_for(ops::Backend& backend, const Shape& shape);
 
 // How a candidate is tried.
 struct Trial {
-  std::function<void(const Candidate&, int repetition)> run;  // enqueues one product
+  std::function<void(Candidate&)> prepare = {};                    // once, before its first product
+  std::function<void(const Candidate&, int repetition)> run = {};  // enqueues one product
   // Evicts what the next `repetitions` products use, before each sample; null: they are cold or hot without.
   std::function<void(const Candidate&, int repetitions)> evict = {};
   int max_repetitions = 1'000'000;  // per sample
 };
 
-// Times the candidates in turn, so that drift affects all alike: at least once each, then for up to `budget_seconds`,
-// with all that is not timed. Sets `seconds`.
+// Times the candidates in turn, so that drift affects all alike, for up to `budget_seconds` with all that is not timed.
+// Their first products come in the order in which choose() prefers them; those for which no time is left are not tried,
+// but the first always is. Sets `seconds`.
 void time_candidates(std::span<Candidate> candidates, Device& device, Stream& stream, const Trial& trial,
                      double budget_seconds);
 
-// The index of the fastest. Among those within 1 % of it, the first of packed, inner product, plain, so that noise does
-// not decide.
+// The index of the fastest of those tried. Among those within 1 % of it, the first of packed, inner product, plain, so
+// that noise does not decide.
 std::size_t choose(std::span<const Candidate> candidates);
 
 }  // namespace assay::gemm

@@ -204,18 +204,14 @@ class GemmCase final : public Case {
     b_ = Rotated(*device_, shape_.b_bytes(), rotation_.slots);
     out_ = Rotated(*device_, shape_.out_bytes(), rotation_.slots);
     std::size_t workspace = 1;
-    for (Candidate& candidate : offer.candidates) {
+    for (const Candidate& candidate : offer.candidates)
       workspace = std::max(workspace, candidate.op->workspace_bytes());
-      if (candidate.packs()) candidate.weights = Rotated(*device_, candidate.op->packed_bytes(), rotation_.slots);
-      touch(candidate.weights.buffer);
-    }
     workspace_ = device_->allocate(workspace);
     for (const Buffer* buffer : {&a_.buffer, &b_.buffer, &out_.buffer, &workspace_}) touch(*buffer);
     for (int slot = 0; slot < rotation_.slots; ++slot) {
       device_->copy(a_.at(slot), host_a_.data(), shape_.a_bytes(), *stream_);
       device_->copy(b_.at(slot), host_b_.data(), shape_.b_bytes(), *stream_);
     }
-    for (Candidate& candidate : offer.candidates) pack(candidate);
     stream_->synchronize();
   }
 
@@ -251,8 +247,12 @@ class GemmCase final : public Case {
   }
 
   void pack(Candidate& candidate) {
-    if (!candidate.packs()) return;
-    for (int turn = 0; turn < 2; ++turn) {  // the first one also compiles the reordering
+    if (!candidate.packs() || candidate.weights.buffer.data()) return;
+    candidate.weights = Rotated(*device_, candidate.op->packed_bytes(), rotation_.slots);
+    touch(candidate.weights.buffer);
+    constexpr double long_enough = 0.02;
+    // The first call also compiles the reordering, which a long one does not show.
+    for (int turn = 0; turn < 2 && candidate.pack_seconds < long_enough; ++turn) {
       const auto start = std::chrono::steady_clock::now();
       candidate.op->pack(*stream_, b_.at(0), candidate.weights.at(0));
       stream_->synchronize();
@@ -261,6 +261,7 @@ class GemmCase final : public Case {
     }
     for (int slot = 1; slot < rotation_.slots; ++slot)
       device_->copy(candidate.weights.at(slot), candidate.weights.at(0), candidate.weights.bytes, *stream_);
+    stream_->synchronize();
   }
 
   void multiply(Stream& stream, const Candidate& candidate, int slot) {
@@ -278,9 +279,11 @@ class GemmCase final : public Case {
   Candidate search(Context& context, gemm::Offer& offer) {
     ran_.assign(static_cast<std::size_t>(rotation_.slots), 0);
     const bool evicts = context.outputs.protocol.cache == Protocol::Cache::cold && !rotation_.exceeds_cache;
-    gemm::Trial trial{.run = [this](const Candidate& candidate, int repetition) {
+    gemm::Trial trial;
+    trial.prepare = [this](Candidate& candidate) { pack(candidate); };
+    trial.run = [this](const Candidate& candidate, int repetition) {
       multiply(*stream_, candidate, repetition % rotation_.slots);
-    }};
+    };
     if (evicts) {
       trial.max_repetitions = rotation_.slots;
       trial.evict = [this](const Candidate& candidate, int repetitions) {
@@ -295,7 +298,12 @@ class GemmCase final : public Case {
     const auto best =
         static_cast<std::size_t>(context.comm.broadcast_value(static_cast<double>(gemm::choose(offer.candidates))));
     ASSAY_CHECK(best < offer.candidates.size(), "ranks support different forms of this product");
+    pack(offer.candidates[best]);  // if this rank had no time to try it
     for (const Candidate& candidate : offer.candidates) {
+      if (candidate.seconds == 0) {
+        found_.push_back(fmt::format("{} not tried: no time was left", ops::name_of(candidate.form)));
+        continue;
+      }
       const std::string choice = candidate.op->choice();
       found_.push_back(fmt::format("{} {} {:.4g} GFLOP/s", ops::name_of(candidate.form),
                                    choice.empty() ? candidate.op->implementation() : choice,

@@ -14,7 +14,8 @@ struct alignas(64) Line {
   std::uint64_t place;
 };
 
-// Links `count` lines into one cycle in random order (Sattolo's algorithm), starting at lines[0].
+// Links `count` lines into one cycle in random order (a Fisher-Yates shuffle), starting at lines[0]. Takes one more
+// word of memory per line meanwhile.
 void link_cycle(Line* lines, std::size_t count, const Rng& rng);
 
 // Follows the cycle for `hops` loads and returns the line reached.

@@ -26,6 +26,11 @@ TEST(Choose, ChoosesTheFastestAndBreaksTiesByForm) {
   EXPECT_EQ(choose(timed(1.0, 1.02, 1.2)), 0u);
 }
 
+TEST(Choose, LeavesOutWhatWasNotTried) {
+  EXPECT_EQ(choose(timed(0, 0.8, 0)), 1u);
+  EXPECT_EQ(choose(timed(0, 0.8, 0.7)), 2u);
+}
+
 TEST(SampleRows, IncludeFirstAndLastWithoutDuplicates) {
   for (const std::int64_t m : {1, 2, 17, 18, 19, 1000}) {
     const auto rows = sample_rows(m);
