@@ -175,6 +175,7 @@ constexpr Row rows[] = {
     {"cpu-quota", warning, "the cgroup grants less CPU time than is visible", "lift the quota"},
     {"cpu-affinity", info, "only some CPUs may be used", "widen the affinity or cpuset"},
     {"virtual-machine", info, "a virtual machine", "nothing"},
+    {"virtual-cache", info, "a last-level cache that other machines share", "nothing"},
     {"steal", warning, "the hypervisor takes CPU time away", "use dedicated CPUs"},
     {"other-load", warning, "other processes use CPUs", "stop them"},
     {"recent-load", info, "something was running a moment ago", "wait"},

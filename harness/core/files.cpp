@@ -191,6 +191,12 @@ bool is_temporary(const fs::path& path) {
   return name.starts_with(".assay-") && name.ends_with(".tmp");
 }
 
+void remove_temporaries(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (is_temporary(entry->path())) ::unlink(entry->path().c_str());
+}
+
 TemporaryFolder::TemporaryFolder(const fs::path& start) {
   std::string name = start.string() + "-XXXXXX";
   if (!::mkdtemp(name.data())) failed("create", name, errno);

@@ -36,6 +36,8 @@ void ignore_file_size_signal();
 Descriptor create_temporary(const std::filesystem::path& folder, std::filesystem::path& path);
 // Whether create_temporary() gives such names: a kill may leave one behind.
 bool is_temporary(const std::filesystem::path& path);
+// Removes such files from a folder in which nobody else writes; none if there is no such folder.
+void remove_temporaries(const std::filesystem::path& folder);
 
 // A new folder of this user's alone, removed with what is in it. Its path is `start`, a dash and something random.
 class TemporaryFolder {

@@ -206,9 +206,7 @@ RunWriter RunWriter::resume(const fs::path& dir) {
     throw UsageError(fmt::format("{} holds no run (no run.json): nothing to resume", dir.string()));
   RunWriter writer(path);
   writer.lock_ = RunLock(path);
-  for (const fs::path& folder : {path, path / "series"})
-    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-      if (is_temporary(entry->path())) ::unlink(entry->path().c_str());  // of a killed part of the run
+  for (const fs::path& folder : {path, path / "series"}) remove_temporaries(folder);  // of a killed part of the run
   writer.records_fd_ = open_records(path);
   try {
     repair_end(writer.records_fd_, path / "records.jsonl");

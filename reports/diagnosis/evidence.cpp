@@ -78,7 +78,10 @@ std::optional<SlowestRank> slowest_rank(const Record& record) {
   const auto slowest = slowest_of(paces);
   if (!slowest) return std::nullopt;
   if (!slowest->stands_out()) return SlowestRank{ranks[slowest->index]};
-  return SlowestRank{ranks[slowest->index], slowest->ratio(), saved_without_slowest(record)};
+  // Ranks that differ by less hardly wait for each other.
+  constexpr double clearly_slow = 1.5;
+  const double ratio = slowest->ratio();
+  return SlowestRank{ranks[slowest->index], ratio, ratio >= clearly_slow ? saved_without_slowest(record) : 0};
 }
 
 Evidence pace_ratio(const Record& record) {

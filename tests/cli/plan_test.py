@@ -67,7 +67,7 @@ class DryRun(AssayCase):
     def test_bad_hostfiles_are_named(self):
         for text, says in (("n1 slots=two\n", ":1: slots=two: must be"), ("n1\nn2 slot=2\n", ":2: "), ("# none\n", "names no host")):
             self.refused("run", "launch", "--dry-run", "--hostfile", self.write("h.txt", text), says=says)
-        self.refused("run", "launch", "--hostfile", "/nowhere/h", says="/nowhere/h: cannot be read")
+        self.refused("run", "launch", "--hostfile", "/nowhere/h", says="cannot read /nowhere/h: No such file")
 
     def test_targets_are_plans_families_and_files(self):
         self.assertEqual(self.keys("launch"), self.keys(self.plan({"family": "launch"})))

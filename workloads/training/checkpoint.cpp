@@ -270,7 +270,9 @@ class Draft {
       if (!owner_) return;
       make_folder(file.parent_path());
       slot_ = slot_in_use(file) == "a" ? "b" : "a";
-      fs::remove_all(folder());  // of an attempt that was killed
+      // Of an attempt that was killed.
+      fs::remove_all(folder());
+      remove_temporaries(file.parent_path());
       make_folder(folder());
     });
     slot_ = comm.broadcast_value(slot_ == "a" ? 1 : 0) > 0.5 ? "a" : "b";
