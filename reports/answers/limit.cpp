@@ -16,7 +16,7 @@ namespace {
 std::string finding_text(const Finding& finding) {
   const auto ceiling = finding.ceiling();
   std::string text = fmt::format("{}: {}", case_title(*finding.entry->record), finding.text());
-  if (ceiling && *ceiling > 1) text += fmt::format("; without that it is at most {:.3g} times as fast", *ceiling);
+  if (ceiling && *ceiling > 1) text += fmt::format("; without that it is about {:.3g} times as fast", *ceiling);
   return text;
 }
 

@@ -21,7 +21,7 @@ struct Finding {
   RuleState state = RuleState::not_judged;
   Evidence evidence;
 
-  // How many times as fast the case could become at most, if the cause were gone (Amdahl); absent: unknown.
+  // How many times as fast the case would become if the cause were gone (Amdahl); absent: unknown.
   std::optional<double> ceiling() const;
   // "23 % of a step waits for data".
   std::string text() const;

@@ -33,7 +33,7 @@ Json evidence_json(const Finding& finding) {
           {"text", finding.text()}};
 }
 
-// What the cause costs at most: its part of the price of the case's machines per hour.
+// What the cause costs: its part of the price of the case's machines per hour.
 std::optional<double> usd_per_hour(const Finding& finding, const PriceSource& prices) {
   if (!finding.entry || !finding.evidence.saved) return std::nullopt;
   const MachinePrices known = prices_of(*finding.entry->run, prices);
@@ -61,8 +61,8 @@ std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all, const
                {"state", "state"},
                {"case", "case"},
                {"evidence", "what was seen"},
-               {"ceiling", "at most", Align::right},
-               {"usd_per_hour", "costs at most", Align::right}},
+               {"ceiling", "gain", Align::right},
+               {"usd_per_hour", "costs", Align::right}},
               {}};
   bool priced = false;
   for (const Diagnosis& one : all)
@@ -72,8 +72,8 @@ std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all, const
       priced = priced || usd;
       table.rows.push_back({text_cell(one.id), text_cell(std::string(name_of(finding.state)), tone_of(finding.state)),
                             case_cell(*finding.entry->record, finding.entry->anchor()), text_cell(finding.text()),
-                            ceiling ? Cell{fmt::format("{:.3g} x", *ceiling), *ceiling} : no_cell(),
-                            usd ? Cell{fmt::format("{:.2f} USD/h", *usd), *usd} : no_cell()});
+                            ceiling ? Cell{fmt::format("about {:.3g} x", *ceiling), *ceiling} : no_cell(),
+                            usd ? Cell{fmt::format("about {:.2f} USD/h", *usd), *usd} : no_cell()});
     }
   if (!priced) {
     table.columns.pop_back();

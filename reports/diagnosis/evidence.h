@@ -15,7 +15,8 @@ namespace assay::report {
 struct Evidence {
   std::optional<Estimate> number;  // absent: `needs` says what is missing
   std::string needs;
-  // The fraction of the time that would be saved if the cause were gone; absent: unknown. An upper bound.
+  // The fraction of the time that would be saved if the cause were gone; absent: unknown. How much
+  // slower a CPU computes after it has waited or was shared is not in it.
   std::optional<double> saved = {};
   std::string rank = {};  // "rank 1 on node7, GPU 0000:01:00.0": the rank that causes it; empty: none, or unknown
 };

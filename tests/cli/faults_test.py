@@ -195,13 +195,13 @@ class Measured(FaultCase):
         # What the clean runs differ by is noise; runs on a quiet machine differ by a few percent.
         noise = 0.05 + abs(before - after) / min(before, after)
         gain = (before + after) / 2 / self.throughput(record)
-        print(f"{fault}: {gain:.3g} times as fast without it, said to be at most {ceiling:.3g}, noise {noise:.2g}", flush=True)
+        print(f"{fault}: {gain:.3g} times as fast without it, said to be about {ceiling:.3g}, noise {noise:.2g}", flush=True)
         if noise > 0.15:
             return f"clean runs differ too much: {before:.3g} and {after:.3g}"
-        # Threads that take turns also empty each other's caches, which is no waiting.
-        beyond = 1.1 if fault == "oversubscribe" else 1
+        # A CPU that has waited or was shared also computes more slowly, which is no waiting: caches are empty, clocks low.
+        beyond = {"oversubscribe": 1.35, "slow-loader": 1.2}.get(fault, 1)
         if not 0.8 * ceiling / (1 + noise) <= gain <= beyond * ceiling * (1 + noise):
-            return f"without it {gain:.3g} times as fast, but the ceiling is {ceiling:.3g}"
+            return f"without it {gain:.3g} times as fast, but said to be {ceiling:.3g}"
         return ""
 
     def test_each_drill_fires_its_own_rule_alone_and_its_end_gains_what_the_ceiling_says(self):

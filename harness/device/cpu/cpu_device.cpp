@@ -8,6 +8,7 @@
 #include "harness/device/cpu/team.h"
 #include "harness/device/cpu/topology.h"
 
+#include <omp.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -96,8 +97,18 @@ class CpuDevice : public Device {
   // Also long enough that ranks starting at slightly different times do not show in the first of many calls.
   double shortest_sample() const override { return std::max(1000.0 * timer_cost_, 100e-6); }
 
+  // By the threads that the case uses: they are awake then when the next sample begins, and another team size would
+  // make OpenMP end and restart threads inside it.
   void evict(Stream&, std::span<const MemoryRange> ranges) override {
-    for (const MemoryRange range : ranges) evict_lines(range);
+    const Team team(std::min(omp_get_max_threads(), info_.compute_units));
+    const auto parts = static_cast<std::size_t>(team.size());
+    team.run([&](int thread) {
+      const auto part = static_cast<std::size_t>(thread);
+      for (const MemoryRange range : ranges) {
+        const std::size_t begin = range.size() * part / parts, end = range.size() * (part + 1) / parts;
+        if (begin < end) evict_lines(range.subspan(begin, end - begin));
+      }
+    });
   }
 
  private:

@@ -114,6 +114,7 @@ TEST_F(CpuDeviceTest, CopiesAndEvicts) {
   const Buffer from = device->allocate(1000), to = device->allocate(1000);
   std::memset(from.data(), 7, 1000);
   device->copy(to.data(), from.data(), 1000, *stream);
+  const cpu::Team team(1);  // one thread evicts, which sanitizers can follow
   // From within a line to within another, and nothing.
   const MemoryRange ranges[] = {memory_range(to.as<char>() + 1, 998), memory_range(from.data(), 0)};
   device->evict(*stream, ranges);

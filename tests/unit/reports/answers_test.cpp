@@ -236,7 +236,7 @@ TEST(Limit, IsTheWorstFindingWithItsFixAndCeiling) {
   const Answer answer = limit_of(training_with(0.05));
   EXPECT_EQ(answer.tone, Tone::bad);
   EXPECT_THAT(answer.text,
-              HasSubstr("50 % of a step waits for data; without that it is at most 2 times as fast. To do: "));
+              HasSubstr("50 % of a step waits for data; without that it is about 2 times as fast. To do: "));
 }
 
 TEST(Limit, WithoutAFindingItIsComputation) {
