@@ -65,8 +65,8 @@ ExitCode check_branch(const CheckFlags& flags, store::Store& store, const histor
   const report::Document document = history::branch_document(comparison, main);
   flags.files.write("history check", document, document, history::branch_json(comparison, main));
   return with_reason("history check", comparison.exit_code(flags.strict),
-             comparison.changes.empty() ? fmt::format("no run of branch {} can be compared", flags.branch)
-                                        : comparison.blind_text());
+                     comparison.changes.empty() ? fmt::format("no run of branch {} can be compared", flags.branch)
+                                                : comparison.blind_text());
 }
 
 ExitCode run_check(const CheckFlags& flags) {

@@ -322,7 +322,8 @@ Family memory_family() {
       axis::bytes("bytes", {0})
           .runs_on_gpu({1 << 30})
           .at_least(64)
-          .doc("bytes of one array; by default (0) 4 x the last-level cache, or what 512 MiB per core allow; on a GPU 1 GiB"),
+          .doc("bytes of one array; by default (0) 4 x the last-level cache, or what 512 MiB per core allow; on a GPU "
+               "1 GiB"),
       axis::choice<memory::Store>("store")
           .runs({"auto"})
           .only(DeviceKind::cpu)

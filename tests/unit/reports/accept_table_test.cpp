@@ -1,0 +1,141 @@
+// The table of an acceptance: its exit code, and how it is drawn and written.
+#include "reports/acceptance/accept.h"
+
+#include "reports/render/render.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace assay::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Acceptance example() {
+  AcceptedHost good{.host = "a"}, bad{.host = "b, \"2\""};
+  good.checks["audit"].state = CheckState::pass;
+  HostCheck& slow = bad.checks["host"];
+  slow.note(CheckState::fail, "gemm is slow");
+  slow.of = "gemm throughput", slow.unit = "FLOP/s", slow.figure = 60, slow.floor = 95;
+  bad.gpus = {{"0000:1b:00.0", "GPU-1", "H100", "SLOT 2", "1234"}};
+  bad.commands = {{"dcgmi diag -r 3", "it finds more"}};
+  return {.level = "quick", .started = "2026-01-01T00:00:00Z", .seconds = 61, .hosts = {good, bad}};
+}
+
+TEST(AcceptTable, ItsExitCode) {
+  Acceptance all = example();
+  EXPECT_EQ(all.code(), ExitCode::failed);
+  all.hosts.pop_back();
+  EXPECT_EQ(all.code(), ExitCode::ok);
+  all.hosts.front().checks["pairs"].note(CheckState::inconclusive, "");
+  EXPECT_EQ(all.code(), ExitCode::no_data);
+  all.hosts.front().checks.clear();
+  EXPECT_EQ(all.code(), ExitCode::no_data);
+}
+
+// A host that passed what was run, of a level that requires pairs too.
+Acceptance without_pairs() {
+  Acceptance all = example();
+  all.hosts.pop_back();
+  HostCheck& pairs = all.hosts.front().checks["pairs"];
+  pairs.required = true;
+  pairs.evidence = {"it needs two hosts"};
+  return all;
+}
+
+TEST(AcceptTable, WhatIsRequiredAndWasNotRunIsNoPass) {
+  Acceptance all = without_pairs();
+  EXPECT_EQ(all.hosts.front().state(), CheckState::inconclusive);
+  EXPECT_EQ(all.code(), ExitCode::no_data);
+  const Document document = accept_document(all);
+  EXPECT_EQ(document.tone, Tone::warn);
+  const std::string shown = render_terminal(document, {.width = unlimited_columns});
+  EXPECT_THAT(shown, HasSubstr("required, but not run: pairs: it needs two hosts (all hosts)"));
+  EXPECT_THAT(shown, HasSubstr("hosts passed: 0 · failed: 0 · inconclusive: 1"));
+  EXPECT_LT(shown.find("required, but not run"), shown.find("audit"));
+  const Json json = accept_json(all, false);
+  EXPECT_EQ(json["verdict"], "inconclusive");
+  EXPECT_EQ(json["hosts"][0]["checks"][2]["state"], "not_run");
+  EXPECT_EQ(json["hosts"][0]["checks"][2]["required"], true);
+  // A host that failed is left out of what follows.
+  all.hosts.front().checks["host"].note(CheckState::fail, "slow");
+  EXPECT_EQ(all.code(), ExitCode::failed);
+  EXPECT_THAT(render_terminal(accept_document(all), {.width = unlimited_columns}),
+              Not(HasSubstr("required, but not run: pairs")));
+}
+
+TEST(AcceptTable, FloorsThatWereNotMeasuredComeFirstAndCountIfTheyAreRequired) {
+  Acceptance all = example();
+  all.hosts.pop_back();
+  Floor floor;
+  floor.key = "gemm/*";
+  floor.metric = "throughput";
+  floor.unit = "FLOP/s";
+  floor.limit = 7e14;
+  floor.protocol = Json::object();
+  floor.source = "a test";
+  floor.ranks = 32, floor.nodes = 4;
+  all.not_measured = {{floor, "h.json", "h100", "matched no record"}};
+  EXPECT_EQ(all.code(), ExitCode::ok);
+  const std::string line = "not measured at this level: 1 floor of h100 (gemm/* throughput with 32 ranks, 4 nodes)";
+  EXPECT_THAT(render_terminal(accept_document(all), {.width = unlimited_columns}), HasSubstr(line));
+  all.not_measured.push_back(all.not_measured.front());
+  all.not_measured.back().floor.required = true;
+  EXPECT_EQ(all.code(), ExitCode::no_data);
+  const std::string shown = render_terminal(accept_document(all), {.width = unlimited_columns});
+  EXPECT_THAT(shown, HasSubstr("not measured at this level: 2 floors of h100, 1 of them required ("));
+  EXPECT_THAT(shown, HasSubstr("required: gemm/* throughput >= 700 TFLOP/s (32 ranks, 4 nodes): matched no record"));
+  EXPECT_LT(shown.find("not measured"), shown.find("audit"));
+  EXPECT_THAT(render_html(accept_document(all)), HasSubstr("2 floors of h100, 1 of them required"));
+  const Json json = accept_json(all, false);
+  EXPECT_EQ(json["verdict"], "inconclusive");
+  ASSERT_EQ(json["not_measured"].size(), 2u);
+  EXPECT_EQ(json["not_measured"][1]["floors"], "h100");
+  EXPECT_EQ(json["not_measured"][1]["at_least"], 7e14);
+  EXPECT_EQ(json["not_measured"][1]["required"], true);
+  EXPECT_EQ(json["not_measured"][1]["reason"], "matched no record");
+  EXPECT_THAT(unmeasured_lines(std::vector<UnmeasuredFloor>(5, all.not_measured.front())).front(),
+              HasSubstr("; and 2 more)"));
+}
+
+TEST(AcceptTable, JsonHasEveryCheckOfEveryHost) {
+  const Json json = accept_json(example(), false);
+  EXPECT_EQ(json["verdict"], "fail");
+  ASSERT_EQ(json["hosts"].size(), 2u);
+  ASSERT_EQ(json["hosts"][0]["checks"].size(), std::size(accept_checks));
+  EXPECT_EQ(json["hosts"][0]["checks"][1], (Json{{"name", "host"},
+                                                 {"state", "not_run"},
+                                                 {"figure", nullptr},
+                                                 {"floor", nullptr},
+                                                 {"unit", nullptr},
+                                                 {"of", nullptr},
+                                                 {"evidence", Json::array()}}));
+  const Json& slow = json["hosts"][1]["checks"][1];
+  EXPECT_EQ(slow["figure"], 60);
+  EXPECT_EQ(slow["floor"], 95);
+  EXPECT_EQ(slow["bound"], "at_least");
+  EXPECT_FALSE(json["hosts"][0].contains("failed"));
+  EXPECT_EQ(json["hosts"][1]["failed"]["gpu_uuids"], Json({"GPU-1"}));
+  EXPECT_EQ(json["hosts"][1]["failed"]["slots"], Json({"SLOT 2"}));
+  EXPECT_FALSE(json["hosts"][1]["failed"].contains("serials"));
+  EXPECT_EQ(accept_json(example(), true)["hosts"][1]["failed"]["serials"], Json({"1234"}));
+}
+
+TEST(AcceptTable, TextPageAndCsv) {
+  const Document document = accept_document(example());
+  const std::string shown = render_terminal(document, {.width = unlimited_columns});
+  EXPECT_THAT(shown, HasSubstr("FAIL"));
+  EXPECT_THAT(shown, HasSubstr("GPU GPU-1, slot SLOT 2"));
+  EXPECT_THAT(shown, HasSubstr("run: dcgmi diag -r 3"));
+  EXPECT_THAT(shown, HasSubstr("hosts passed: 1 · failed: 1"));
+  EXPECT_THAT(render_html(document), HasSubstr("<html"));
+  const std::string csv = accept_csv(example());
+  EXPECT_THAT(csv, HasSubstr("host,check,state,of,figure,unit,bound,floor,evidence\n"));
+  EXPECT_THAT(csv, HasSubstr("\"b, \"\"2\"\"\",host,fail,gemm throughput,60,FLOP/s,at_least,95,gemm is slow\n"));
+}
+
+}  // namespace
+}  // namespace assay::report
