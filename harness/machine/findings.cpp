@@ -129,10 +129,10 @@ class Rules {
   // A hypervisor shows the processor's whole cache behind the few CPUs that it gives away. No processor has more for
   // each CPU of its own: AMD's EPYC 9184X has 96 MiB for two cores.
   void shared_cache() {
-    constexpr std::uint64_t most_per_cpu = 48 * mebibyte;
+    constexpr std::uint64_t max_per_cpu = 48 * mebibyte;
     if (system_.hypervisor.empty() || cpu_.caches.empty()) return;
     const CacheLevel& last = cpu_.caches.back();
-    if (last.bytes <= most_per_cpu * static_cast<std::uint64_t>(std::max(last.cpus_sharing, 1))) return;
+    if (last.bytes <= max_per_cpu * static_cast<std::uint64_t>(std::max(last.cpus_sharing, 1))) return;
     inform("virtual-cache",
            fmt::format("an L{} of {} behind {} CPU{}: the hypervisor shows the processor's, which other machines share",
                        last.level, gib(last.bytes), last.cpus_sharing, last.cpus_sharing == 1 ? "" : "s"),

@@ -1,6 +1,7 @@
 // The processor: from cpuinfo, sysfs topology and caches, cpufreq and powercap.
 #include "harness/device/cpu/cpuid.h"
 #include "harness/device/cpu/limits.h"
+#include "harness/device/cpu/topology.h"
 #include "harness/machine/machine.h"
 
 #include <algorithm>
@@ -14,14 +15,6 @@ namespace {
 constexpr std::string_view cpus_folder = "sys/devices/system/cpu/";
 
 std::string cpu_folder(int cpu) { return std::string(cpus_folder) + "cpu" + std::to_string(cpu) + "/"; }
-
-// "32K", "1024K", "32M" as sysfs writes cache sizes.
-std::uint64_t cache_bytes(std::string_view text) {
-  const auto number = to_integer(text).value_or(0);
-  const auto unit = text.empty() ? ' ' : text.back();
-  const std::uint64_t factor = unit == 'K' ? 1u << 10 : unit == 'M' ? 1u << 20 : unit == 'G' ? 1u << 30 : 1u;
-  return number <= 0 ? 0 : static_cast<std::uint64_t>(number) * factor;
-}
 
 void read_cpuinfo(const Root& root, CpuPart& cpu) {
   const auto info = root.text("proc/cpuinfo").value_or("");
@@ -82,7 +75,7 @@ void read_caches(const Root& root, CpuPart& cpu) {
       auto type = root.text(folder + "type").value_or("");
       std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::tolower(c); });
       const auto shared = root.text(folder + "shared_cpu_list").value_or(std::to_string(number));
-      const auto bytes = cache_bytes(root.text(folder + "size").value_or(""));
+      const auto bytes = cpu::cache_size(root.text(folder + "size").value_or(""));
       if (!level || bytes == 0 || !seen.emplace(*level, type, shared).second) continue;
       const auto sharing = static_cast<int>(parse_cpu_list(shared).size());
       const auto alike = std::find_if(cpu.caches.begin(), cpu.caches.end(), [&](const CacheLevel& each) {

@@ -20,15 +20,18 @@ constexpr int max_first_touch = 32;                  // single calls timed durin
 constexpr int single_calls = 9;                      // of collectives after the measurement, for the ranks' paces
 constexpr std::int64_t max_repetitions = 1'000'000;  // per sample: work that takes no time would grow forever
 constexpr std::int64_t max_gated_launches = 400;     // the queue of 1,024 launches must not fill behind a closed gate
-constexpr double least_slot_bytes = 64;              // a cache line
+constexpr double min_slot_bytes = 64;                // a cache line
 constexpr double largest_gpu_cache = 128.0 * (1 << 20);  // B200: 126 MiB of L2
 
 // Enough for batches that the timer measures well, at a cost in memory and set-up that does not grow with the cache. A
 // GPU's L2 is small beside its memory: there only the number is limited.
 double max_slots(DeviceKind kind, double slot_bytes) {
-  constexpr double most = 4096, cpu_bytes = 64.0 * (1 << 20);
-  return kind == DeviceKind::cpu ? std::clamp(std::floor(cpu_bytes / slot_bytes), 1.0, most) : most;
+  constexpr double max_count = 4096, max_cpu_bytes = 64.0 * (1 << 20);
+  return kind == DeviceKind::cpu ? std::clamp(std::floor(max_cpu_bytes / slot_bytes), 1.0, max_count) : max_count;
 }
+
+// One more than fills twice the cache: other slots of that size pass before a slot is used again.
+double slots_beyond(double cache_bytes, double slot_bytes) { return std::ceil(2.0 * cache_bytes / slot_bytes) + 1; }
 
 Sampler::Clock steady_clock_from(std::chrono::steady_clock::time_point started) {
   return [started] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(); };
@@ -51,17 +54,16 @@ Sampler::Sampler(Device& device, Communicator& comm, const Protocol& protocol, C
 
 Rotation Sampler::rotation(const Device& device, const Protocol& protocol, std::uint64_t bytes) {
   if (protocol.cache == Protocol::Cache::hot) return {};
-  const double slot = std::max(static_cast<double>(bytes), least_slot_bytes);
+  const double slot = std::max(static_cast<double>(bytes), min_slot_bytes);
   const double limit = max_slots(device.kind(), slot);
-  // One more than fills twice the cache: other slots of that size pass before a slot is used again.
-  const double enough = std::ceil(2.0 * static_cast<double>(device.info().last_level_cache_bytes) / slot) + 1;
+  const double enough = slots_beyond(static_cast<double>(device.info().last_level_cache_bytes), slot);
   return {static_cast<int>(std::min(enough, limit)), enough <= limit};
 }
 
 double Sampler::max_rotation_bytes(DeviceKind kind, double bytes) {
-  const double enough = std::ceil(2.0 * largest_gpu_cache / std::max(bytes, least_slot_bytes)) + 1;
-  const double limit = max_slots(kind, std::max(bytes, least_slot_bytes));
-  return bytes * (kind == DeviceKind::cpu ? limit : std::min(enough, limit));
+  const double slot = std::max(bytes, min_slot_bytes);
+  const double limit = max_slots(kind, slot);
+  return bytes * (kind == DeviceKind::cpu ? limit : std::min(slots_beyond(largest_gpu_cache, slot), limit));
 }
 
 bool Sampler::any(bool value) { return comm_->max_of(value ? 1.0 : 0.0) > 0.5; }

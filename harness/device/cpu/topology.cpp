@@ -75,15 +75,6 @@ std::string word_in(const fs::path& file) {
   return word;
 }
 
-// "48K", "480M" in bytes, as sysfs writes the size of a cache; 0 if it is none.
-std::uint64_t cache_size(const std::string& text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) return 0;
-  const std::string_view unit(end, text.data() + text.size());
-  return unit == "K" ? number << 10 : unit == "M" ? number << 20 : unit.empty() ? number : 0;
-}
-
 // Caches are as large as those of the machine that $ASSAY_ROOT describes, if it describes them: so one machine can test
 // what another's sizes do. CPUs and their places remain this machine's.
 void read_described_caches(Topology& topology) {
@@ -121,6 +112,17 @@ void read_pages(Topology& topology) {
 }
 
 }  // namespace
+
+std::uint64_t cache_size(std::string_view text) {
+  std::uint64_t number = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc()) return 0;
+  switch (text.back()) {
+    case 'K': return number << 10;
+    case 'M': return number << 20;
+    case 'G': return number << 30;
+    default: return number;
+  }
+}
 
 std::uint64_t Topology::last_level_cache_bytes(const std::vector<int>& cpus) const {
   int last = 0;

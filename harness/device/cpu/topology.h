@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::cpu {
@@ -43,6 +44,9 @@ struct Topology {
   // Bytes of one CPU's data cache of a level; 0 if there is none.
   std::uint64_t cache_bytes(int level, int cpu) const;
 };
+
+// "48K", "480M" as sysfs writes the size of a cache: bytes; 0 if it does not begin with a number.
+std::uint64_t cache_size(std::string_view text);
 
 // Read once, then cached; sizes of caches from $ASSAY_ROOT where it has them. CPUs outside the process's cgroup are
 // left out.
