@@ -4,6 +4,7 @@
 #include "harness/core/text.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
@@ -182,7 +183,11 @@ Descriptor create_temporary(const fs::path& folder, fs::path& path) {
   for (std::random_device random;;) {
     path = folder / fmt::format(".assay-{:08x}{:08x}.tmp", random(), random());
     Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (fd >= 0 || errno != EEXIST) return fd;
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd < 0) return fd;
+    // Another process may remove it as a leftover until it is locked.
+    const bool lost = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!lost && ::access(path.c_str(), F_OK) == 0) return fd;
   }
 }
 
@@ -194,7 +199,10 @@ bool is_temporary(const fs::path& path) {
 void remove_temporaries(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (is_temporary(entry->path())) ::unlink(entry->path().c_str());
+    if (is_temporary(entry->path())) {
+      const Descriptor fd(::open(entry->path().c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+      if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
+    }
 }
 
 TemporaryFolder::TemporaryFolder(const fs::path& start) {
@@ -238,6 +246,8 @@ void NewFile::flush() { write_all(fd_, std::exchange(pending_, {}), name_); }
 void NewFile::finish(bool durable) {
   flush();
   if (durable && !temporary_.empty() && ::fsync(fd_) != 0) failed("sync", name_, errno);
+  // The copy holds the lock until the file has its name.
+  const Descriptor lock(temporary_.empty() ? -1 : ::fcntl(fd_, F_DUPFD_CLOEXEC, 0));
   if (!fd_.close()) failed("write", name_, errno);
   if (temporary_.empty()) return;
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) failed("replace", name_, errno);

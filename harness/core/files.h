@@ -31,12 +31,12 @@ void write_all(int fd, std::string_view text, const std::filesystem::path& path)
 // Beyond RLIMIT_FSIZE the kernel sends a signal; ignored from now on, so that writing gives an error instead.
 void ignore_file_size_signal();
 
-// A new file with a random name in the folder, for writing: what others have put there is not opened. `path` becomes
-// its path; -1 with errno if there can be none.
+// A new file with a random name in the folder, for writing: what others have put there is not opened. It is locked
+// (flock) while it is open. `path` becomes its path; -1 with errno if there can be none.
 Descriptor create_temporary(const std::filesystem::path& folder, std::filesystem::path& path);
 // Whether create_temporary() gives such names: a kill may leave one behind.
 bool is_temporary(const std::filesystem::path& path);
-// Removes such files from a folder in which nobody else writes; none if there is no such folder.
+// Removes such files of processes that have ended: those that nobody has locked. None if there is no such folder.
 void remove_temporaries(const std::filesystem::path& folder);
 
 // A new folder of this user's alone, removed with what is in it. Its path is `start`, a dash and something random.

@@ -72,6 +72,29 @@ TEST_F(Files, WritersOfOneFileDoNotMix) {
   EXPECT_EQ(entries(), 1u);
 }
 
+TEST_F(Files, OnlyLeftoversOfEndedProcessesAreRemoved) {
+  NewFile writing(path("f"));
+  writing.write("whole");
+  put(".assay-0123456789abcdef.tmp", "of a killed process");
+  ASSERT_EQ(entries(), 2u);
+  remove_temporaries(folder_.path());
+  EXPECT_EQ(entries(), 1u);
+  writing.finish();
+  EXPECT_EQ(text_of(path("f")), "whole");
+}
+
+// Many files are made while another thread removes leftovers from the same folder without a pause.
+TEST_F(Files, FilesAreMadeBesideARemovalOfLeftovers) {
+  std::jthread remover([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) remove_temporaries(folder_.path());
+  });
+  for (int i = 0; i < 500; ++i) {
+    NewFile file(path("f"));
+    file.write("whole");
+    ASSERT_NO_THROW(file.finish(false)) << i;
+  }
+}
+
 TEST_F(Files, WhatIsNotFinishedLeavesNothing) {
   const fs::path file = put("f", "old");
   NewFile(file).write("new");
