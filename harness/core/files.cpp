@@ -71,7 +71,8 @@ Place follow_links(fs::path& path) {
   for (int i = 0; i < max_links; ++i) {
     const Descriptor node(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (node < 0 && errno == ENOENT) return {};
-    Place place{.about = {{}}};
+    Place place;
+    place.about.emplace();
     if (node < 0 || ::fstat(node, &*place.about) != 0) failed("write", given, errno);
     if (!S_ISLNK(place.about->st_mode)) return place;
     if (lies_on(node, proc_file_system)) {
