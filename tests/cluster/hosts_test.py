@@ -121,7 +121,7 @@ class OverHosts(ClusterCase):
 
     def test_a_cut_link_names_the_host_and_the_run_can_be_completed(self):
         process = self.start_on("h1", *self.steps(30), "--ranks", "4", "--hostfile", self.hosts.hostfile(), "--out",
-                                self.out, env={"ASSAY_HEARTBEAT_LIMIT": "4", "ASSAY_LAUNCH_LIMIT": "5"})
+                                self.out, env={"ASSAY_HEARTBEAT_LIMIT": "10", "ASSAY_LAUNCH_LIMIT": "20"})
         wait_for(self.records, "a first record")
         self.hosts.cut("h3")
         out, err = process.communicate(timeout=180)
