@@ -15,19 +15,19 @@ function(assay_batch target)
   endforeach()
 endfunction()
 
-# A static library of one room: assay_room(NAME [UNTIMED] [SEPARATE] SOURCES a.cpp ... LINKS other ...)
-# UNTIMED: nothing of it runs inside a timed window, so it is compiled with -O1, in two thirds of the time; with
-# sanitizers with -O0, in half of it.
+# A static library of one room: assay_room(NAME [UNTIMED] [COMPUTES] [SEPARATE] SOURCES a.cpp ... LINKS other ...)
+# UNTIMED: nothing of it runs inside a timed window, so it is compiled with -O1, in two thirds of the time.
+# COMPUTES: its tests compute for long, so it is optimized with sanitizers too; other rooms are then compiled with -O0, in
+# two thirds of the time.
 # SEPARATE: its sources share local names, so each is compiled by itself, not in batches.
 function(assay_room name)
-  cmake_parse_arguments(arg "UNTIMED;SEPARATE" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "UNTIMED;COMPUTES;SEPARATE" "" "SOURCES;LINKS" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC assay_flags ${arg_LINKS})
   set_target_properties(${name} PROPERTIES ASSAY_CASTS_MEMORY "${ASSAY_CASTS_MEMORY}")
-  if(arg_UNTIMED)
-    if(ASSAY_SANITIZE)
-      target_compile_options(${name} PRIVATE -O0)
-    endif()
+  if(ASSAY_SANITIZE AND NOT arg_COMPUTES)
+    target_compile_options(${name} PRIVATE -O0)
+  elseif(arg_UNTIMED)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
   if(NOT arg_SEPARATE)
