@@ -4,6 +4,8 @@
 #include "cli/files.h"
 #include "cli/formats.h"
 #include "harness/core/streams.h"
+#include "harness/core/text.h"
+#include "reports/answers/words.h"
 
 #include <fmt/format.h>
 
@@ -28,6 +30,10 @@ Command export_command(CLI::App& root) {
                                       options->injected ? report::Injected::include : report::Injected::exclude);
             const auto& format = format_named(report::export_formats(), options->format);
             write_named_file("export", options->out, format.text(runs));
+            const auto left_out = report::cases_without_figure(runs);
+            if (format.figures_only && !left_out.empty())
+              say("assay: export: {} has no place for cases without a figure; left out: {}\n", format.name,
+                  one_line(report::first_of(left_out), 1000));
             if (!runs.entries().empty()) return ExitCode::ok;
             say("assay: export: no finished case in {}\n", fmt::join(options->dirs, ", "));
             return ExitCode::no_data;

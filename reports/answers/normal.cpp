@@ -16,11 +16,14 @@ namespace assay::report {
 
 namespace {
 
-// Worse than every reference by more than the tolerance, all of its interval.
-bool below_all(const Metric& metric, const std::vector<double>& references) {
+// Whether the figure is worse than every reference by more than the tolerance. Unknown if its interval holds both.
+std::optional<bool> below_all(const Metric& metric, const std::vector<double>& references) {
   const Interval range = metric.ci95.value_or(Interval{*metric.value, *metric.value});
-  if (metric.better == Better::lower) return range.low > references.back() * (1 + answer_tolerance);
-  return range.high < references.front() * (1 - answer_tolerance);
+  const bool lower = metric.better == Better::lower;
+  const double limit = lower ? references.back() * (1 + answer_tolerance) : references.front() * (1 - answer_tolerance);
+  if (lower ? range.low > limit : range.high < limit) return true;
+  if (lower ? range.high > limit : range.low < limit) return std::nullopt;
+  return false;
 }
 
 std::string place_text(const KeyFigure& figure, const std::vector<double>& references) {
@@ -38,6 +41,7 @@ struct Said {
   Tone tone = Tone::plain;
   std::string text = {};
   std::vector<std::string> evidence = {};
+  bool undecided = false;  // a yardstick was there, but could not be applied
 };
 
 Said said_by(const CheckResult& floors) {
@@ -62,6 +66,7 @@ Said said_by(const CheckResult& floors) {
                             missed.size() == 1 ? "1 is" : fmt::format("{} are", missed.size()), first_of(missed));
   } else if (unsure > 0 || met == 0) {
     said.text = fmt::format("of {} {} met, {} undecided", all, met, unsure);
+    said.undecided = true;
   } else {
     said.tone = Tone::good;
     said.text =
@@ -74,7 +79,7 @@ Said said_by(const CheckResult& floors) {
 
 Answer normal_answer(const RunSet& runs, const References& references, const CheckResult* floors) {
   Answer answer{"normal", "Normal", "", Tone::plain, {}};
-  std::vector<std::string> shares, placed, below, published;
+  std::vector<std::string> shares, placed, below, unsure, published;
   std::set<std::size_t> used;
   std::size_t figures = 0;
   std::string name;
@@ -91,16 +96,23 @@ Answer normal_answer(const RunSet& runs, const References& references, const Che
                                         figure_text(*figure.metric, *figure.metric->value), published_text(*one),
                                         one->source));
       if (others.values.empty()) continue;
-      (below_all(*figure.metric, others.values) ? below : placed).push_back(place_text(figure, others.values));
+      const auto is_below = below_all(*figure.metric, others.values);
+      (!is_below ? unsure : *is_below ? below : placed).push_back(place_text(figure, others.values));
     }
   }
   std::vector<Said> parts;
   if (floors) parts.push_back(said_by(*floors));
-  const auto among = static_cast<std::int64_t>(placed.size() + below.size());
+  const auto among = static_cast<std::int64_t>(placed.size() + below.size() + unsure.size());
   if (!below.empty())
     parts.push_back(
         {Tone::warn, fmt::format("of {} with references {} below all of them: {}", plural(among, "key figure"),
                                  below.size() == 1 ? "1 is" : fmt::format("{} are", below.size()), first_of(below))});
+  else if (!unsure.empty())
+    parts.push_back(
+        {.text = fmt::format("of {} with references {} too uncertain to say whether below all of them: {}",
+                             plural(among, "key figure"),
+                             unsure.size() == 1 ? "1 is" : fmt::format("{} are", unsure.size()), first_of(unsure)),
+         .undecided = true});
   else if (among > 0)
     parts.push_back({Tone::good, fmt::format("no key figure is below {} of such a machine ({} of {} compared)",
                                              used.size() == 1 ? "the reference run"
@@ -108,8 +120,10 @@ Answer normal_answer(const RunSet& runs, const References& references, const Che
                                              among, figures)});
   else
     parts.push_back({Tone::plain, "no reference of such a machine" + (name.empty() ? "" : " (" + name + ")")});
-  // The worst speaks first; a yardstick that says nothing weighs less than one that does.
-  const auto weight = [](const Said& said) { return said.tone == Tone::plain ? -1 : static_cast<int>(said.tone); };
+  // The worst comes first: bad, warn, what could not be decided, good, and last a yardstick that is not there.
+  const auto weight = [](const Said& said) {
+    return said.undecided ? static_cast<double>(Tone::good) + 0.5 : static_cast<double>(said.tone);
+  };
   std::stable_sort(parts.begin(), parts.end(), [&](const Said& a, const Said& b) { return weight(a) > weight(b); });
   const Tone tone = parts.front().tone;
   answer.tone = tone;
@@ -119,7 +133,7 @@ Answer normal_answer(const RunSet& runs, const References& references, const Che
     answer.evidence.insert(answer.evidence.end(), said.evidence.begin(), said.evidence.end());
   }
   if (!shares.empty()) answer.text += "; of its peaks: " + first_of(shares);
-  for (auto* list : {&below, &placed, &published, &shares})
+  for (auto* list : {&below, &unsure, &placed, &published, &shares})
     answer.evidence.insert(answer.evidence.end(), list->begin(), list->end());
   return answer;
 }

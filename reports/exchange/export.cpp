@@ -2,6 +2,8 @@
 
 #include "reports/exchange/formats.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 namespace assay::report {
@@ -11,10 +13,20 @@ std::span<const ExportFormat> export_formats() {
       {"prometheus", "text for node_exporter's textfile collector", prometheus_text},
       {"csv", "a row per record and metric", csv_text},
       {"gbench", "Google Benchmark's JSON", gbench_text},
-      {"bmf", "Bencher Metric Format", bmf_text},
+      {"bmf", "Bencher Metric Format", bmf_text, true},
       {"trace", "the Chrome trace of one run, gzipped", trace_text},
   }};
   return formats;
+}
+
+std::vector<std::string> cases_without_figure(const RunSet& runs) {
+  std::vector<std::string> cases;
+  each_newest(runs, [&](const MachineRuns&, const Entry& entry) {
+    const Record& record = *entry.record;
+    if (record.status != Status::ok)
+      cases.push_back(fmt::format("{}: {}, {}", record.key, name_of(record.status), record.reason));
+  });
+  return cases;
 }
 
 }  // namespace assay::report

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::report {
 
@@ -13,7 +14,11 @@ struct ExportFormat {
   std::string_view name;     // "prometheus"
   std::string_view summary;  // for --help
   std::string (*text)(const RunSet& runs);
+  bool figures_only = false;  // has no place for a case without a figure
 };
+
+// "KEY: status, reason" of the cases whose newest record is not ok.
+std::vector<std::string> cases_without_figure(const RunSet& runs);
 
 // All formats:
 //  prometheus  the text format of node_exporter's textfile collector: the newest figures of each case, in base units

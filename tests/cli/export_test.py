@@ -143,6 +143,14 @@ class Export(AssayCase):
         self.assertEqual(len(document), 2)
         self.assertFalse(any("\u001b" in name for name in document))
 
+    def test_bmf_says_which_cases_it_has_no_place_for(self):
+        self.run_dir(self.record(), self.record("memory/op=bad", status="failed", reason="wrong sum"),
+                     self.record("memory/op=none", status="skipped", reason="no AMX"))
+        done = self.assay("export", "bmf", "r", "--out", "-")
+        self.assertEqual((done.returncode, list(json.loads(done.stdout))), (0, ["memory/op=copy"]))
+        for words in ("memory/op=bad: failed, wrong sum", "memory/op=none: skipped, no AMX"):
+            self.assertIn(words, done.stderr)
+
     def test_trace(self):
         trace = b'{"traceEvents": [{"name": "step \u00fc", "ph": "X", "ts": 1, "dur": 2, "pid": 0, "tid": 0}' + b", {}" * 9999 + b"]}"
         self.run_dir(self.record())

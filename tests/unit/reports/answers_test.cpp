@@ -163,6 +163,16 @@ TEST(Normal, BelowEveryReferenceByMoreThanTheToleranceIsNotNormal) {
   EXPECT_THAT(answer.text, HasSubstr("1 is below all of them: gemm f32 64 x 64 x 64"));
 }
 
+TEST(Normal, AnIntervalThatReachesBelowAllReferencesIsUndecided) {
+  Record record = gemm_with(0);
+  record.metrics.front().ci95 = Interval{0.1e9, 3e9};
+  for (const double reference : {0.9e9, 1.1e9}) {
+    const Answer answer = normal_answer(runs_of(record), references({reference}));
+    EXPECT_EQ(answer.tone, Tone::plain);
+    EXPECT_THAT(answer.text, HasSubstr("1 is too uncertain to say whether below all of them: gemm f32 64 x 64 x 64"));
+  }
+}
+
 TEST(Normal, AnotherProtocolIsNoReference) {
   Record record = gemm_with(0);
   record.protocol = Json{{"hash", "x"}, {"form", "steps"}};
@@ -208,6 +218,9 @@ TEST(Floors, AnIntervalThatContainsTheLimitIsAmberThere) {
   EXPECT_EQ(steady.tone, Tone::warn);
   EXPECT_THAT(steady.text, HasSubstr("the 95 % interval contains the floor of gemm f32 64 x 64 x 64"));
   EXPECT_EQ(normal_answer(runs, {}, &floor.result).tone, Tone::plain);
+  const Answer beside_good = normal_answer(runs, references({0.5e9}), &floor.result);
+  EXPECT_EQ(beside_good.tone, Tone::plain);
+  EXPECT_THAT(beside_good.text, HasSubstr("unknown: of 1 floor 0 met, 1 undecided; no key figure is below"));
   const Record& record = *runs.entries().front().record;
   EXPECT_TRUE(amber(record, record.metrics.front(), &floor.result));
   EXPECT_FALSE(amber(record, record.metrics.front(), nullptr));
