@@ -21,7 +21,6 @@ using test::run_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 const std::vector<std::string> three_hosts = {"a", "b", "c"};
 const std::string gemm_key = "gemm/m=64/n=64", collective_key = "collective/op=all_reduce/bytes=8";
@@ -446,64 +445,6 @@ TEST(AcceptWorld, NamesOfHostsAreWholeWords) {
   EXPECT_THAT(hosts_named("host n11 is lost", hosts), ElementsAre("n11"));
   EXPECT_THAT(hosts_named("rank 3 on n1: ended; n1-ib.", hosts), ElementsAre("n1", "n1-ib"));
   EXPECT_THAT(hosts_named("n111", hosts), IsEmpty());
-}
-
-// ---- the audit
-
-Json audited(const std::string& host, std::size_t gpus = 2) {
-  Json one = {{"host", host},          {"state", "ok"},          {"error", nullptr}, {"problems", Json::array()},
-              {"gpus", Json::array()}, {"events", Json::array()}};
-  for (std::size_t i = 0; i < gpus; ++i)
-    one["gpus"].push_back({{"pci", "0000:1b:00." + std::to_string(i)}, {"uuid", "GPU-" + host}, {"slot", nullptr}});
-  return one;
-}
-
-std::vector<AcceptedHost> judged(const Json& audit) {
-  std::vector<AcceptedHost> hosts;
-  for (const std::string& name : three_hosts) hosts.push_back({.host = name});
-  judge_audit(audit, hosts);
-  return hosts;
-}
-
-TEST(AcceptAudit, FaultsUnreachableHostsAndMissingGpusFail) {
-  Json faulty = audited("a"), away = audited("b", 0);
-  faulty["problems"] = {{{"id", "xid-fatal"},
-                         {"severity", "fault"},
-                         {"device", "0000:1b:00.0"},
-                         {"seen", "XID 79"},
-                         {"meaning", "off the bus"}},
-                        {{"id", "thp"}, {"severity", "warning"}, {"seen", "always"}}};
-  faulty["events"] = {{{"kind", "xid"}, {"code", 79}, {"device", "0000:1b:00.0"}, {"time", "2026-01-01T00:00:00Z"}}};
-  away["state"] = "unreachable", away["error"] = "no route";
-  auto hosts = judged({{"hosts", {faulty, away, audited("c")}}, {"drift", Json::array()}});
-  EXPECT_EQ(hosts[0].checks["audit"].state, CheckState::fail);
-  EXPECT_THAT(hosts[0].problems, ElementsAre("xid-fatal"));
-  EXPECT_THAT(hosts[0].xids, ElementsAre("XID 79 of 0000:1b:00.0 at 2026-01-01T00:00:00Z"));
-  EXPECT_EQ(hosts[1].checks["audit"].state, CheckState::fail);
-  EXPECT_THAT(text(hosts[1].checks["audit"]), HasSubstr("unreachable: no route"));
-  EXPECT_EQ(hosts[2].checks["audit"].state, CheckState::pass);
-  hosts = judged({{"hosts", {audited("a"), audited("b"), audited("c", 1)}}});
-  EXPECT_EQ(hosts[2].checks["audit"].state, CheckState::fail);
-  EXPECT_THAT(text(hosts[2].checks["audit"]), HasSubstr("1 GPUs, 2 of 3 hosts have 2"));
-  hosts = judged({{"hosts", {audited("a"), audited("b")}}});
-  EXPECT_THAT(text(hosts[2].checks["audit"]), HasSubstr("no answer of this host"));
-}
-
-TEST(AcceptAudit, AnotherDriverFailsAndAnotherSettingIsMentioned) {
-  const Json driver = {
-      {"fact", "driver"}, {"majority", "570.86"}, {"count", 2}, {"hosts", {{{"host", "b"}, {"value", "550.1"}}}}};
-  const Json setting = {{"fact", "sysctl vm.swappiness"},
-                        {"majority", "10"},
-                        {"count", 2},
-                        {"hosts", {{{"host", "c"}, {"value", nullptr}}}}};
-  const Json tie = {
-      {"fact", "kernel"}, {"majority", "6.1"}, {"count", 1}, {"hosts", {{{"host", "a"}, {"value", "6.2"}}}}};
-  auto hosts = judged({{"hosts", {audited("a"), audited("b"), audited("c")}}, {"drift", {driver, setting, tie}}});
-  EXPECT_EQ(hosts[0].checks["audit"].state, CheckState::inconclusive);
-  EXPECT_EQ(hosts[1].checks["audit"].state, CheckState::fail);
-  EXPECT_THAT(text(hosts[1].checks["audit"]), HasSubstr("driver is 550.1; 2 of 3 hosts have 570.86"));
-  EXPECT_EQ(hosts[2].checks["audit"].state, CheckState::pass);
-  EXPECT_THAT(text(hosts[2].checks["audit"]), HasSubstr("differs: sysctl vm.swappiness is absent"));
 }
 
 }  // namespace
