@@ -1,5 +1,5 @@
 // A pack: finished runs, the floors they were judged by and the verdict, in one tar archive from which anyone can
-// recompute that verdict. docs/acceptance.md lists its files.
+// recompute that verdict. docs/floors.md lists its files.
 #pragma once
 
 #include "reports/acceptance/acceptance.h"

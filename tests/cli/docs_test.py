@@ -1,4 +1,4 @@
-"""README.md and docs/: commands in `sh` blocks run, JSON is valid, links resolve, and the README stays short."""
+"""README.md, CONTRIBUTING.md and docs/: commands in `sh` blocks run, JSON is valid, links resolve, and the README and lines stay short."""
 
 import json
 import os
@@ -10,9 +10,10 @@ import unittest
 from assay_case import AssayCase
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 README_LINES = 150
+COLUMNS = 140
 
 
 def name_of(page):
@@ -79,6 +80,16 @@ class Docs(AssayCase):
                     self.assertTrue(target.exists())
                     if anchor:
                         self.assertIn(anchor, anchors(target))
+
+    def test_lines_are_short(self):
+        for page in PAGES:
+            if page.name == "history-detector.md":   # printed by tools/history
+                continue
+            for line in FENCE.sub("", page.read_text()).splitlines():
+                # Only a table may need more, where it is no page for those who change the code.
+                if not line.startswith("|") or page.name in ("design.md", "CONTRIBUTING.md"):
+                    with self.subTest(page=name_of(page), line=line):
+                        self.assertLessEqual(len(line), COLUMNS)
 
     def test_readme_is_short(self):
         self.assertLessEqual(len((ROOT / "README.md").read_text().splitlines()), README_LINES)

@@ -385,7 +385,7 @@ class Pack(AssayCase):
 
     @unittest.skipUnless(shutil.which("ssh-keygen"), "no ssh-keygen")
     def test_signing_as_the_docs_show(self):
-        page = (ROOT / "docs/acceptance.md").read_text()
+        page = (ROOT / "docs/floors.md").read_text()
         blocks = [block for block in re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) if "ssh-keygen" in block]
         self.assertEqual(len(blocks), 1)
         self.floors()

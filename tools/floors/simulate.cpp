@@ -1,6 +1,6 @@
 // Simulates fleets, learns floors from their records as `assay floors learn` does, and judges new machines as `assay
 // check` does: how often a healthy one misses, and how often a loss of the stated size is found. Prints the table of
-// docs/acceptance.md. With --short, only enough of it for a test. Exit code 1 if a bound is broken.
+// docs/floors.md. With --short, only enough of it for a test. Exit code 1 if a bound is broken.
 #include "harness/core/rng.h"
 #include "reports/acceptance/judge.h"
 #include "reports/acceptance/learn.h"
