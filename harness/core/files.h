@@ -28,18 +28,19 @@ class Descriptor {
 
 // Writes the whole text, or throws Error naming path and reason; a full disk is an error, not a signal.
 void write_all(int fd, std::string_view text, const std::filesystem::path& path);
-// Beyond RLIMIT_FSIZE the kernel sends a signal; ignored from now on, so that writing gives an error instead.
+// Ignores the signal that the kernel sends when a file exceeds RLIMIT_FSIZE, so that writing reports an error instead.
 void ignore_file_size_signal();
 
-// A new file with a random name in the folder, for writing: what others have put there is not opened. It is locked
-// (flock) while it is open. `path` becomes its path; -1 with errno if there can be none.
+// Makes a new file with a random name in the folder, for writing; it never opens a file that is already there. It is
+// locked (flock) while it is open. `path` becomes its path; -1 with errno if there can be none.
 Descriptor create_temporary(const std::filesystem::path& folder, std::filesystem::path& path);
-// Whether create_temporary() gives such names: a kill may leave one behind.
+// Whether the name is of the form that create_temporary() makes; a killed process may leave such a file behind.
 bool is_temporary(const std::filesystem::path& path);
-// Removes such files of processes that have ended: those that nobody has locked. None if there is no such folder.
+// Removes temporary files that no process has locked any more. Does nothing if the folder does not exist.
 void remove_temporaries(const std::filesystem::path& folder);
 
-// A new folder of this user's alone, removed with what is in it. Its path is `start`, a dash and something random.
+// A new folder that only this user can open. Its path is `start`, a dash and random characters; the destructor removes
+// it with its contents.
 class TemporaryFolder {
  public:
   // Throws Error.
@@ -54,19 +55,19 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// Replaces a file: readers see the old one or the whole new one, and so does who writes it at the same time.
+// Replaces a file: readers, and other processes that write it at the same time, see the old file or the whole new one.
 // - A link is followed if this user or root has made it; any other link is replaced, as a file is.
-// - What is no regular file is written to directly: a device, a FIFO (whose reader is awaited for 5 s), a socket, and
-//   what this process has open as /dev/fd/N or /dev/stdout. A folder, a disk and what others have open are refused.
+// - A path that is no regular file is written to directly: a device, a FIFO (it waits 5 s for a reader), a socket, and
+//   this process's own /dev/fd/N or /dev/stdout. A folder, a disk, and descriptors of other processes are refused.
 class NewFile {
  public:
-  // Throws Error if there can be no such file; nothing is changed then.
+  // Throws Error if the file cannot be made; nothing is changed then.
   explicit NewFile(const std::filesystem::path& path);
-  ~NewFile();  // removes what was not finished
+  ~NewFile();  // removes the new file unless finish() was called
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  // Throws Error, as for a full disk.
+  // Throws Error if writing fails, for example because the disk is full.
   void write(std::string_view text);
   // Puts the file in its place, and on the disk unless it need not be `durable`. Throws Error.
   void finish(bool durable = true);
@@ -80,7 +81,7 @@ class NewFile {
   std::string pending_;
 };
 
-// The same at once.
+// Writes the whole text by a NewFile.
 void replace_file(const std::filesystem::path& path, std::string_view text);
 // Makes all that was written to the file system of this path durable.
 void sync_file_system(const std::filesystem::path& path);

@@ -1,4 +1,4 @@
-// Patterns in which * stands for any text, an empty one too.
+// Patterns in which * matches any text, also none.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@ namespace assay {
 
 // The file of this program; configs and modules lie beside it.
 std::filesystem::path program_file();
-// What starts this program again: the same file, or the launcher of a package (cli/launcher.cpp).
+// The path that starts this program again: its own file, or the launcher of a package (cli/launcher.cpp).
 std::filesystem::path program_command();
 
 }  // namespace assay

@@ -23,7 +23,8 @@ class Rng {
   // Standard normal by Box-Muller; uses libm, so equal across platforms only up to rounding.
   double normal(std::uint64_t index) const;
 
-  // For generators on other devices: block i is philox({i low, i high, purpose low, purpose high}, key).
+  // The key with which generators on other devices make the same numbers: block i is philox({i low, i high, purpose
+  // low, purpose high}, key).
   std::array<std::uint32_t, 2> key() const { return key_; }
   std::uint64_t purpose() const { return purpose_; }
 

@@ -8,9 +8,9 @@
 
 namespace assay {
 
-// At the start of the program: a closed stream becomes one that cannot be read or written, so that no file that is
-// opened later takes its number and what is meant for it. From then on writing to a pipe that nobody reads is an error
-// instead of a signal.
+// Call this at the start of the program. It replaces a closed standard stream by a descriptor that can be neither read
+// nor written, so that no file opened later takes its number and receives its output. It also makes writing to a pipe
+// without a reader an error instead of a signal.
 void prepare_streams();
 
 // A whole text at once to stderr, whatever becomes of it.

@@ -14,7 +14,7 @@ std::string one_line(std::string_view text, std::size_t max_bytes = 200);
 // The last `count` lines, without trailing newlines.
 std::string last_lines(std::string_view text, int count);
 
-// What stands between commas: "a,,b" is "a", "", "b".
+// The parts between commas: "a,,b" gives "a", "", "b".
 std::vector<std::string> split_commas(std::string_view text);
 
 // Whether the text is valid UTF-8, as JSON requires.
@@ -23,7 +23,7 @@ bool is_utf8(std::string_view text);
 // one_line() in double quotes.
 std::string in_quotes(std::string_view text, std::size_t max_bytes = 80);
 
-// As one word of a shell: in single quotes.
+// Quotes the text with single quotes, so that a shell reads it as one word.
 std::string shell_word(std::string_view text);
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// What this binary was built from; shown in run.json and `assay --version`, and checked by the channel.
+// The version and build id of this binary: run.json and `assay --version` show them, and the channel compares them.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@ struct BuildInfo {
   bool dirty;                   // tracked files differed from the commit
   std::string_view compiler;    // "GNU 12.2.0"
   std::string_view build_type;  // "Release"
-  std::string_view flags;       // of every source; per-file instruction sets come on top
+  std::string_view flags;       // compiler flags of every source, without the instruction sets of single files
 };
 
 // Updated at every build, not only when CMake runs.

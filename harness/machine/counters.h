@@ -1,5 +1,5 @@
 // Error counters of devices, which only grow: network and InfiniBand ports, PCIe, memory controllers, throttling of
-// CPUs, file systems, GPUs. What they grew by around a case belongs to its result.
+// CPUs, file systems, GPUs. Errors that are counted while a case runs belong to its result.
 #pragma once
 
 #include "harness/machine/nvml.h"
@@ -50,13 +50,14 @@ class CounterReader {
 // The counters of one GPU, by its PCI address.
 std::vector<ErrorCounter> error_counters(const GpuErrorCounts& counts, const std::string& pci);
 
-// All of a machine at this moment; of GPUs only with `nvml`. Sorted by device and name.
+// Reads all counters of this machine now, those of GPUs only with `nvml`. Sorted by device and name.
 std::vector<ErrorCounter> read_error_counters(const Root& root, const Nvml* nvml);
 
-// Those that are in both lists and have grown; value: by how much. Both lists are sorted.
+// The counters that are in both sorted lists and have grown; `value` is the increase.
 std::vector<ErrorCounter> grown(const std::vector<ErrorCounter>& before, const std::vector<ErrorCounter>& after);
 
-// Whether one such error may have changed data or stopped a device, rather than having been corrected or sent again.
+// Whether an error that this counter counts may have changed data or stopped a device. Otherwise the device corrected
+// it or sent the data again.
 bool is_uncorrected(std::string_view counter_name);
 
 }  // namespace assay

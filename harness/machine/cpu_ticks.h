@@ -16,7 +16,7 @@ struct CpuTicks {
   std::int64_t total = 0;
 };
 
-// Of `cpus` (empty: all), from /proc/stat; absent if the file lacks them.
+// Sums the ticks of `cpus` (empty: all) in /proc/stat; absent if the file lacks them.
 std::optional<CpuTicks> cpu_ticks(const Root& root, const std::vector<int>& cpus);
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// What a machine should have (`assay env --expect FILE`), and where this one falls short.
+// The hardware that a machine should have (`assay env --expect FILE`), and what this machine lacks.
 #pragma once
 
 #include "harness/machine/hardware.h"
@@ -23,7 +23,7 @@ struct Expectation {
   std::optional<std::int64_t> numa_nodes;
   std::optional<std::int64_t> gpu_count;
   std::optional<std::string> gpu_name;     // pattern, of every GPU
-  std::optional<std::int64_t> link_width;  // of every GPU
+  std::optional<std::int64_t> link_width;  // PCI Express lanes that every GPU must have
   std::optional<std::int64_t> link_generation;
 };
 

@@ -12,13 +12,13 @@
 
 namespace assay {
 
-// Base units. Figures that the sheet does not give are absent.
+// A sheet of configs/hardware, in base units. Figures that it lacks are absent.
 struct HardwareSheet {
   struct Link {
     std::string name;             // "NVLink 4", "PCIe 5 x16"
     double bytes_per_second = 0;  // one way
   };
-  std::string name;  // of the file, without .json
+  std::string name;  // the file's name without .json
   std::string description;
   std::string kind;                    // gpu, cpu
   std::vector<std::string> match;      // patterns for the device's own name: "NVIDIA H200", "*EPYC 9654*"
@@ -40,7 +40,7 @@ std::vector<HardwareSheet> load_hardware(const std::filesystem::path& folder);
 const HardwareSheet* find_hardware(std::span<const HardwareSheet> sheets, std::string_view device_name);
 const HardwareSheet* find_hardware_by_pci(std::span<const HardwareSheet> sheets, std::string_view pci_id);
 
-// Whether `text` matches `pattern`, where * matches any run of characters and ? any one; case is ignored.
+// Whether `text` matches `pattern`, where * matches any characters and ? a single one; case is ignored.
 bool matches(std::string_view pattern, std::string_view text);
 
 }  // namespace assay

@@ -8,7 +8,7 @@
 
 namespace assay {
 
-// What CMake found when this was configured ("onednn": "3.2.0").
+// Versions of the libraries that CMake found when this build was configured ("onednn": "3.2.0").
 const std::map<std::string, std::string>& built_with();
 // The same plus what is installed here: the C library, OpenBLAS and BLIS, by their file names.
 std::map<std::string, std::string> libraries(const Root& root = Root());

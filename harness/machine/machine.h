@@ -1,4 +1,4 @@
-// What a machine is, read from the kernel's files below a root. Unknown values are absent or empty, never 0.
+// The inventory of a machine, read from the kernel's files below a root. Unknown values are absent or empty, never 0.
 #pragma once
 
 #include "harness/machine/nvml.h"
@@ -16,9 +16,9 @@ namespace assay {
 struct CacheLevel {
   int level = 0;
   std::string type;         // data, instruction, unified
-  std::uint64_t bytes = 0;  // of one
+  std::uint64_t bytes = 0;  // size of a single cache
   int count = 0;
-  int cpus_sharing = 0;  // logical CPUs that share one
+  int cpus_sharing = 0;  // logical CPUs that share a cache
 };
 
 struct CpuPart {
@@ -29,7 +29,7 @@ struct CpuPart {
   std::string microcode;
   std::vector<std::string> flags;  // every feature the kernel names
   std::vector<int> online;         // logical CPUs
-  std::vector<int> usable;         // those this process may run on
+  std::vector<int> usable;         // logical CPUs that this process may run on
   int sockets = 0;
   int cores = 0;
   int usable_cores = 0;              // with at least one usable CPU
@@ -59,7 +59,7 @@ struct MemoryPart {
   std::optional<std::uint64_t> installed;  // online memory blocks, including what the kernel reserves
   std::optional<std::uint64_t> total;      // MemTotal
   std::optional<std::uint64_t> available;
-  std::optional<std::uint64_t> limit;  // of the tightest enclosing cgroup, if below the total
+  std::optional<std::uint64_t> limit;  // the tightest limit of the enclosing cgroups, if it is below the total
   std::optional<std::uint64_t> address_space_limit;
   std::optional<std::uint64_t> swap_total, swap_used;
   std::string transparent_huge_pages;             // always, madvise, never; empty: unknown
@@ -80,11 +80,11 @@ struct GpuPart {
   std::optional<int> numa_node;
 
   // From the driver's management library; absent without it.
-  bool managed = false;               // it knows this GPU
-  bool lost = false;                  // it says that the GPU has fallen off the bus, or needs a reset
+  bool managed = false;               // the library knows this GPU
+  bool lost = false;                  // the GPU has fallen off the bus, or needs a reset
   std::optional<double> temperature;  // degrees Celsius
   std::optional<bool> mig, ecc, mps;  // partitioned; memory errors corrected; shared by MPS
-  std::vector<std::string> slices;    // UUIDs of its parts (MIG), as far as the library says them
+  std::vector<std::string> slices;    // UUIDs of its parts (MIG) that the library reports
   std::optional<bool> persistence;    // the driver stays loaded while no program uses it
   GpuErrorCounts errors;
   std::optional<double> power_limit, default_power_limit;                // W
@@ -131,7 +131,7 @@ struct Machine {
 };
 
 // If the files are those of this machine, system calls, the processor itself and the driver's management library add
-// what files do not contain. Elsewhere a file nvml.json below the root stands for that library; UsageError if it is
+// what files do not contain. Elsewhere a file nvml.json below the root replaces that library; UsageError if it is
 // invalid.
 Machine probe_machine(const Root& root = Root());
 

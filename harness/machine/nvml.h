@@ -31,14 +31,15 @@ struct GpuErrorCounts {
   std::optional<std::uint64_t> ecc_corrected, ecc_uncorrected;
   std::optional<std::uint64_t> rows_remapped;                  // for corrected and uncorrected errors together
   std::optional<std::uint64_t> remap_pending, remap_failures;  // 1: a row awaits a reset; a row could not be remapped
-  std::optional<std::uint64_t> nvlink_errors;                  // of all links: recoveries, ECC errors
-  std::optional<std::uint64_t> nvlink_corrected;  // of all links, corrected by sending again: replays, CRC errors
+  std::optional<std::uint64_t> nvlink_errors;                  // recoveries and ECC errors, summed over links
+  std::optional<std::uint64_t>
+      nvlink_corrected;  // replays and CRC errors, corrected by sending again, summed over links
   std::optional<std::uint64_t> pcie_replays;
 };
 
 struct GpuClient {
   std::int64_t pid = 0;
-  std::optional<std::uint64_t> bytes;  // of GPU memory
+  std::optional<std::uint64_t> bytes;  // GPU memory that it uses
 };
 
 // How long something has lowered a GPU's clocks, in seconds since its driver was loaded. Absent: not counted.
@@ -60,7 +61,7 @@ class NvmlDevice {
  public:
   std::string name() const;
   std::string uuid() const;
-  std::string serial() const;  // of the board; empty: not reported
+  std::string serial() const;  // the board's serial number; empty: not reported
   std::string pci() const;     // as the kernel writes it, 0000:1b:00.0
   std::string pci_id() const;  // vendor:device, 10de:2335
   bool lost() const;           // fallen off the bus, or unusable until a reset
@@ -93,7 +94,7 @@ class NvmlDevice {
   std::optional<std::int64_t> link_generation() const, link_width() const;
   std::optional<std::int64_t> max_link_generation() const, max_link_width() const;
   std::vector<GpuClient> clients() const;  // processes that compute on it
-  std::optional<bool> mps() const;         // whether any does so through the multi-process service
+  std::optional<bool> mps() const;         // whether a process computes through the multi-process service
 
  private:
   friend class Nvml;
@@ -110,13 +111,13 @@ class NvmlDevice {
 // The loaded library.
 class Nvml {
  public:
-  // Null if there is none, or it does not start; `why_not` then says why. Loaded once per process.
+  // Loads the library once per process. Null if it is absent or does not start; `why_not` is then the reason.
   static std::shared_ptr<Nvml> load(std::string& why_not);
 
   std::string driver_version() const;  // empty: unknown
   std::string cuda_version() const;    // the newest that the driver supports, "13.0"
   std::vector<NvmlDevice> devices() const;
-  // By UUID ("GPU-..."), else by PCI address; absent if NVML knows neither.
+  // Finds a device by UUID ("GPU-..."), else by PCI address; absent if NVML knows neither.
   std::optional<NvmlDevice> find(std::string_view uuid, std::string_view pci) const;
 
  private:
@@ -133,7 +134,7 @@ class XidWatch {
   XidWatch(const XidWatch&) = delete;
   XidWatch& operator=(const XidWatch&) = delete;
 
-  // Whether this GPU reports them.
+  // Whether this GPU reports XID errors.
   bool works() const { return set_ != nullptr; }
   // Errors since the last call.
   std::vector<std::uint64_t> take();
@@ -144,7 +145,7 @@ class XidWatch {
 };
 
 // The counters of one GPU's throttled time. They miss nothing between two readings, unlike
-// NvmlDevice::throttle_reasons(), which says what holds at the moment. Drivers of CUDA 12.9 and later have them.
+// NvmlDevice::throttle_reasons(), which reports the present moment. Drivers of CUDA 12.9 and later have them.
 class ThrottleCounters {
  public:
   explicit ThrottleCounters(const NvmlDevice& device);
@@ -152,7 +153,8 @@ class ThrottleCounters {
 
  private:
   NvmlDevice device_;
-  unsigned first_field_ = 0;  // of three in the order of ThrottleTimes; 0: this driver has none
+  unsigned first_field_ =
+      0;  // NVML's number of the first of three fields, ordered as ThrottleTimes; 0: none in this driver
 };
 
 // One GPU's activity between two moments, from the counters that NVML calls GPM: Hopper and later, without CUPTI.
@@ -166,7 +168,7 @@ class ActivityWatch {
   ActivityWatch(const ActivityWatch&) = delete;
   ActivityWatch& operator=(const ActivityWatch&) = delete;
 
-  // The mean since the last call; the first one only starts. Absent where the GPU has no such counters.
+  // The mean since the last call; the first call only starts the interval. Absent where the GPU lacks these counters.
   GpuActivity take();
   // The next call of take() is the first.
   void restart() { started_ = false; }

@@ -77,7 +77,8 @@ struct GpmMetrics {  // nvmlGpmMetricsGet_t
   unsigned count;
   void* earlier;
   void* later;
-  // Only `count` are read and written. As many as the type has in CUDA 13.5, where it has grown without a new version.
+  // NVML reads and writes only `count` of them. The size is that of CUDA 13.5, where the type has grown without a new
+  // version.
   std::array<GpmMetric, 477> metrics;
 };
 struct GpmSupport {  // nvmlGpmSupport_t

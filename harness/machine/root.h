@@ -10,7 +10,7 @@
 
 namespace assay {
 
-// Paths are relative to the root ("proc/stat"). What is absent or unreadable gives nothing, never 0.
+// Paths are relative to the root ("proc/stat"). A file that is absent or unreadable gives nothing, never 0.
 class Root {
  public:
   explicit Root(std::filesystem::path path = "/") : path_(std::move(path)) {}
@@ -34,17 +34,17 @@ class Root {
   std::filesystem::path path_;
 };
 
-// The folder in $ASSAY_ROOT, which stands for this machine in inventory, findings and audit; else "/". UsageError if it
-// is no folder.
+// The folder in $ASSAY_ROOT, which replaces this machine's files in inventory, findings and audit; else "/". Throws
+// UsageError if it is no folder.
 Root user_root();
 
 // "0-3,8" as 0 1 2 3 8; parts that are not numbers are skipped.
 std::vector<int> parse_cpu_list(std::string_view text);
 // The inverse.
 std::string format_cpu_list(const std::vector<int>& cpus);
-// Value of a line "Name:   value" (status, meminfo, cpuinfo), trimmed; the first such line.
+// Value of a line "Name:   value" (status, meminfo, cpuinfo), trimmed, in the first line of that name.
 std::optional<std::string> field(std::string_view text, std::string_view name);
-// As above for "Name:  123 kB": bytes.
+// Value of a line "Name:  123 kB", in bytes.
 std::optional<std::uint64_t> kilobytes_field(std::string_view text, std::string_view name);
 std::string_view trim(std::string_view text);
 std::vector<std::string> words(std::string_view text);

@@ -50,21 +50,21 @@ std::optional<Fault> fault_from(std::string_view name);
 Json to_json(const std::set<Fault>& faults);
 void read(const JsonValue& value, std::set<Fault>& to);
 
-// What a case is given before it runs.
+// The inputs of a case, set before it runs.
 struct CaseInputs {
   World world;
   std::uint64_t seed = 0;
   std::filesystem::path cache_dir = {};  // generated data sets are kept here
   std::filesystem::path run_dir = {};    // ranks may write checkpoints/ in it; empty outside a run
-  std::vector<MeasuredPeak> peaks = {};  // from this run's `peak` cases, also those before a resume or a relaunch
+  std::vector<MeasuredPeak> peaks = {};  // from this run's `peak` cases, also from before a resume or a relaunch
   std::set<Fault> faults = {};           // requested with --inject
 };
 
-// What a case says about itself; all of it goes into the record.
+// The remarks and series of a case; all of them go into the record.
 struct CaseOutputs {
   Protocol protocol = {};  // changed in setup() only
-  // Figures compare only if conditions and choices are equal: no choice that may change by chance, such as a trial's
-  // between close rivals, and no condition that changes with the world size; those are labels.
+  // Figures compare only if conditions and choices are equal. A choice that may change by chance, such as a trial's
+  // between close rivals, and a condition that changes with the world size are therefore labels.
   Attributes conditions = {};           // fixed by plan, user or hardware
   Attributes choices = {};              // made by a trial, a library or a kernel: implementation, isa, ...
   Attributes labels = {};               // remarks
@@ -76,7 +76,7 @@ struct CaseOutputs {
   std::set<Fault> injected = {};                           // filled by Context::inject
 };
 
-// What the worker does for a case; null outside a run.
+// Services that the worker provides to a case; null outside a run.
 struct CaseServices {
   // Appends to a file below the run directory ("mllog/x.log"), or starts it over.
   std::function<void(const std::string& name, std::string_view text, bool truncate)> write_file = {};

@@ -14,13 +14,14 @@
 
 namespace assay {
 
-// What one repetition of a case costs per rank; pure arithmetic, printed by --dry-run.
+// The cost of one repetition of a case per rank. It is computed without measuring, and --dry-run prints it.
 struct Estimate {
   double memory_bytes = 0;  // allocated while the case runs, with all rotation sets if known
   double bytes = 0;         // moved per repetition
   double flops = 0;
   double items = 0;
-  double seconds = 0;  // of a case with a fixed duration (a sustained window); 0: the protocol's limit
+  double seconds =
+      0;  // duration of a sustained window, or of another case whose duration is fixed; 0: the protocol's limit
 };
 
 struct Family {
@@ -31,8 +32,9 @@ struct Family {
   Schema params = {};
   Estimate (*estimate)(const Params&, const World&) = nullptr;
   std::unique_ptr<Case> (*make)(const Params&) = nullptr;
-  std::vector<DeviceKind> devices = {};  // it can run on
-  // Replaces words that stand for a value ("recipe") by that value, before the key is made; null: no such words.
+  std::vector<DeviceKind> devices = {};  // kinds of device that it can run on
+  // Replaces words such as "recipe" by the values that they mean, before the key is made; null: there are no such
+  // words.
   void (*complete)(Params&) = nullptr;
   // Environment variables that the workers of a case start with (a library's switch); null: none.
   std::map<std::string, std::string> (*environment)(const Params&) = nullptr;
@@ -40,7 +42,7 @@ struct Family {
   std::optional<std::string> (*conflict)(const Params&, const World&) = nullptr;
   // Faults that its cases check for, in addition to those that can be injected into any case (can_inject).
   std::vector<Fault> faults = {};
-  // Whether a case is the work of one rank, which uses every GPU itself, whatever --ranks says; null: none is.
+  // Whether a case is the work of one rank, which uses every GPU itself, whatever --ranks is; null: no case is.
   bool (*takes_one_rank)(const Params&) = nullptr;
   // The case on a GPU; null: `make` serves every device.
   std::unique_ptr<Case> (*make_cuda)(const Params&) = nullptr;

@@ -24,7 +24,7 @@ class JsonValue;
 
 using ParamValue = std::variant<bool, std::int64_t, double, std::string>;
 
-// As in a key: 4096, true, f32.
+// The text of a value in a key: 4096, true, f32.
 std::string to_string(const ParamValue& value);
 Json to_json(const ParamValue& value);
 
@@ -85,11 +85,12 @@ struct ParamSpec {
   std::optional<double> minimum = {};
   std::optional<double> maximum = {};
   std::string help = {};                 // one line, with the unit
-  std::vector<DeviceKind> devices = {};  // that have this parameter; empty: all. Left out of keys elsewhere.
+  std::vector<DeviceKind> devices = {};  // kinds that have this parameter; empty: all. Keys of other devices lack it.
   // Values that only one kind of device has (launch: op=fork_join on a CPU, op=kernel on a GPU). Other devices drop
   // them from a list; if nothing else is in the list, its cases are skipped.
   std::map<std::string, DeviceKind> only_on = {};
-  std::vector<std::int64_t> sweep = {};  // what the word "sweep" stands for, in ascending order; empty: no such word
+  std::vector<std::int64_t> sweep =
+      {};  // the values of the word "sweep", in ascending order; empty: the word is not allowed
   // A case with the default does not have this parameter, so that its key is as before the parameter existed.
   bool omit_default = false;
 
@@ -108,7 +109,7 @@ struct ParamSpec {
   ParamSpec& only(DeviceKind device);
   // These values exist only on this kind of device.
   ParamSpec& only(DeviceKind device, const std::vector<std::string>& values);
-  // "sweep" stands for these values, of which those that fit are run.
+  // "sweep" means these values; the run takes those that fit.
   ParamSpec& sweeps(std::vector<std::int64_t> values);
   ParamSpec& omitted_by_default();
   ParamSpec& doc(std::string line);
@@ -141,7 +142,7 @@ ParamSpec gpus();
 // Whether GPUs of several ranks run one at a time or all at once.
 enum class Gpus { each, together };
 constexpr auto words(Gpus) { return std::to_array<std::string_view>({"each", "together"}); }
-// Absent if the case has no such parameter.
+// The value of the parameter `gpus`; absent if the case lacks it.
 std::optional<Gpus> gpus_of(const Params& params);
 
 }  // namespace assay

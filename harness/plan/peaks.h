@@ -11,7 +11,7 @@ namespace assay {
 struct Record;
 
 struct MeasuredPeak {
-  std::string key;       // of the `peak` case
+  std::string key;       // the key of the `peak` case
   std::string dtype;     // f32, int8, ... as in keys
   std::string isa;       // the one that ran: avx512, avx2, amx, ...
   bool fastest = false;  // isa=auto: the fastest that the CPU has for the dtype
@@ -29,8 +29,8 @@ struct MeasuredPeak {
 // The peak in a finished record; nullopt unless it is of a `peak` case whose checks passed.
 std::optional<MeasuredPeak> measured_peak(const Record& record);
 
-// The roof for a dtype at these ranks and threads: of the fastest instruction set, else of `isa`. The last one measured
-// counts; null if there is none.
+// The peak for a dtype at these ranks and threads: that of the fastest instruction set, else that of `isa`. The last
+// measurement counts; null if there is none.
 const MeasuredPeak* find_peak(std::span<const MeasuredPeak> peaks, std::string_view dtype, std::string_view isa,
                               int ranks, int threads);
 

@@ -27,7 +27,7 @@ struct ProtocolOverrides {
     io.sparse("data", self.data);
   }
 
-  // To a Protocol, or to the overrides of an outer level.
+  // Changes a Protocol, or the overrides of an outer level.
   template <typename T>
   void apply(T& changed) const {
     if (max_seconds) changed.max_seconds = *max_seconds;
@@ -54,9 +54,9 @@ struct PlannedCase {
 
 struct Plan {
   std::string name;
-  std::map<std::string, std::string> labels;  // for every record
+  std::map<std::string, std::string> labels;  // added to every record
   std::vector<PlannedCase> cases;
-  // For run.json: equal plans give equal JSON. Without estimates, which depend on the machine.
+  // The plan as run.json keeps it, without estimates, which depend on the machine. Equal plans give equal JSON.
   Json expanded() const;
 };
 
@@ -67,7 +67,7 @@ Plan plan_from_expanded(const Json& expanded, const std::string& source, std::sp
 // Whether two expanded plans have equal cases; names and timeouts may differ.
 bool same_work(const Json& expanded_a, const Json& expanded_b);
 
-// What the command line adds to a plan.
+// The parts of the command line that choose and change a plan.
 struct PlanRequest {
   std::vector<std::string> targets;  // plan files, names of configs/plans, or families
   std::vector<std::string> sets;     // family.param=v1,v2,...
@@ -78,18 +78,18 @@ struct PlanRequest {
   std::optional<double> timeout_seconds;
 };
 
-// What this machine, or these hosts, can run.
+// Limits of this machine, or of the hosts of a run.
 struct PlanLimits {
   std::size_t max_cases = 100000;
-  std::uint64_t memory_bytes = 0;  // of this machine (or GPU), shared by the ranks of a case; 0: unknown
+  std::uint64_t memory_bytes = 0;  // memory of this machine (or GPU), shared by the ranks of a case; 0: unknown
   int cpus = 1;
-  // For families that communicate, if neither plan nor --ranks gives ranks; empty: 1.
+  // World sizes of families that communicate, if neither plan nor --ranks names any; empty: 1.
   std::vector<int> world_sizes = {};
   std::function<int(int ranks)> ranks_per_host = {};  // the most on one host in a world of that size; null: all
 };
 
-// The cases in the order of the targets and their entries. Cases with equal key, ranks and seed run once, as the first
-// entry says. A parameter that the device lacks is checked, then left out, so that one plan serves CPU and GPU; a
+// Returns the cases in the order of the targets and their entries. Cases with equal key, ranks and seed run once, as in
+// the first entry. A parameter that the device lacks is checked, then left out, so that one plan serves CPU and GPU; a
 // family that the device cannot run is kept: its cases become skips.
 // Throws UsageError that lists every error of a file, each with file, JSON pointer and nearest valid name.
 Plan expand_plan(const PlanRequest& request, std::span<const Family> families, const PlanLimits& limits);

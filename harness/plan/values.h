@@ -29,7 +29,7 @@ inline constexpr std::string_view sweep_word = "sweep";
 struct ValueList {
   std::vector<ParamValue> scalars;
   std::vector<ValueRange> ranges;
-  bool swept = false;  // the scalars are those of the word "sweep"
+  bool swept = false;  // the scalars come from the word "sweep"
 
   double count() const;
   // Scalars first, then each range, in the order written.

@@ -1,4 +1,4 @@
-// What the error counters of a rank's GPU and host grow by while a case runs.
+// Errors that the counters of a rank's GPU and host count while a case runs.
 #pragma once
 
 #include "harness/machine/counters.h"
@@ -14,16 +14,16 @@ namespace assay {
 
 class CaseErrors {
  public:
-  // Reads the counters before setup: of the GPU, and on a host's first rank those of the host. Returns the GPU's.
+  // Reads the counters of the GPU before setup, and on a host's first rank those of the host. Returns the GPU's.
   GpuHealth& begin(const std::string& gpu_uuid, const std::string& gpu_pci, bool first_on_host);
-  // If devices of the host had uncorrected errors, the check device_errors, which fails. Those of the GPU are the check
-  // gpu_errors.
+  // Adds the check device_errors, which fails, if devices of the host had uncorrected errors. Errors of the GPU belong
+  // to the check gpu_errors.
   void check_host(Checks& checks);
-  // Adds what has grown to the record, and flags for the first of it. Also after a case that broke.
+  // Adds the counters that have grown to the record, and flags for the first of them. Call it also after a case broke.
   void record(Record& record);
 
  private:
-  // By how much they had grown at the first call: check and record say the same.
+  // The growth at the first call, so that check and record agree.
   const std::vector<ErrorCounter>& host_grown();
 
   std::optional<GpuHealth> gpu_;

@@ -6,8 +6,8 @@
 
 namespace assay {
 
-// Adds those of this process that change the record's figures (harness/device/settings.h) to its conditions, and flags
-// for those that slow it down. Variables that the family sets for its workers are none.
+// Adds this process's settings that change the record's figures (harness/device/settings.h) to its conditions, and
+// flags for settings that slow it down. Variables that the family sets for its workers do not count.
 void describe_settings(const Family& family, const Params& params, Record& record);
 
 // Merges them from another rank's part: a host may have settings of its own. Ranks that differ are a condition and a

@@ -1,4 +1,4 @@
-// The cases of a run on its hosts: those left to do, and the loop over groups of workers.
+// The cases of a run on its hosts: which are left to do, and the loop over groups of workers.
 #pragma once
 
 #include "harness/hosts/worker_group.h"
@@ -18,7 +18,7 @@ namespace assay {
 
 struct Prepared {
   Plan plan;
-  std::optional<RunData> before;  // of the run that is resumed
+  std::optional<RunData> before;  // the run that is resumed, as it was
   LauncherKind several_ranks = LauncherKind::mpirun;
   Hosts hosts;
   std::set<std::string> validated;  // paths through hardware that reference runs have taken (record/validation.h)

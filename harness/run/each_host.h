@@ -50,8 +50,8 @@ class EachHost : private ChannelHandler {
     int process = -1;  // its number at the agents
     bool connected = false;
     bool finished = false;              // done, or given up
-    Clock::time_point waiting_since{};  // for its connection
-    std::string key;                    // of the current case
+    Clock::time_point waiting_since{};  // since when its connection is awaited
+    std::string key;                    // the current case
     Clock::time_point begun{};
     std::map<Identity, std::size_t> left;  // cases without a final record: index in the plan
   };

@@ -20,7 +20,7 @@ class EndSignals : public PollSource {
   EndSignals(const EndSignals&) = delete;
   EndSignals& operator=(const EndSignals&) = delete;
 
-  // Whether it is one of the signals that end a run.
+  // Whether this signal ends a run.
   bool contains(int signal) const;
   bool interrupted() const { return interrupted_; }
 
@@ -35,8 +35,8 @@ class EndSignals : public PollSource {
   bool interrupted_ = false;
 };
 
-// Blocks these signals in the calling thread and the threads that it starts, so that only EndSignals gets them. For
-// programs that start threads before they make one.
+// Blocks these signals in the calling thread and the threads that it starts, so that only EndSignals gets them.
+// Programs that start threads before they make an EndSignals must call it first.
 void block_end_signals();
 
 }  // namespace assay

@@ -39,7 +39,7 @@ Identity identity_of(const PlannedCase& planned, DeviceKind device);
 // comparable.
 Record blank_record(const CaseOrder& order, DeviceKind device);
 
-// What a worker provides to its cases besides device and communicator.
+// The worker's services to its cases besides device and communicator.
 struct Surroundings {
   std::filesystem::path cache_dir;
   std::filesystem::path run_dir;
@@ -47,10 +47,10 @@ struct Surroundings {
   std::function<void(Fault)> tell_fault;  // called before a fault is injected, which may end this process
 };
 
-// Runs the case and returns this rank's part of its record: rank 0's has samples, metrics and telemetry, the others
-// have checks, flags and spans. Never throws: an exception becomes status `error` with its message. Ranks agree on
-// skips. After an `error` on one rank the others may hang in a collective: with several ranks, the caller must then end
-// the group.
+// Runs the case and returns this rank's part of its record: rank 0's part has samples, metrics and telemetry, the
+// other parts have checks, flags and spans. Never throws: an exception becomes status `error` with its message. Ranks
+// agree on skips. After an `error` on one rank the others may hang in a collective: with several ranks, the caller must
+// then end the group.
 Record execute_case(const CaseOrder& order, Device& device, Communicator& comm, const Surroundings& surroundings);
 
 // Merges one part per rank, in any order; throws Error if rank 0's is missing. The worst status wins (error, failed,

@@ -8,17 +8,17 @@
 
 namespace assay {
 
-// What is known of a rank at a case's deadline.
+// The state of a rank at a case's deadline.
 struct RankStatus {
   std::string host;
   bool done = false;         // its part of the record has arrived
   bool answers = false;      // its process answered when asked how far it has come
   std::string phase;         // its last span: setup, measure, ...; empty before the first
   double phase_seconds = 0;  // since that span began
-  char state = '?';          // of its process in the kernel (T, D, R, S); '?' on another host
+  char state = '?';          // the kernel's state of its process (T, D, R, S); '?' on another host
   std::uint64_t begun = 0;   // collectives it entered
   std::uint64_t ended = 0;   // collectives it left
-  std::string call;          // the last one it entered
+  std::string call;          // the last collective it entered
 };
 
 struct Lateness {
@@ -26,8 +26,8 @@ struct Lateness {
   std::string words;  // "rank 1 on n2, in measure for 2.9 s, has not arrived at ..."
 };
 
-// Blames ranks that do not answer; else those that have entered the fewest collectives; else those outside the
-// collective in which others wait; else none, and names the call that all of them are in.
+// Blames the ranks that do not answer; else the ranks that have entered the fewest collectives; else the ranks outside
+// the collective in which others wait; else none, and names the call that all of them are in.
 Lateness find_late(const std::vector<RankStatus>& ranks);
 
 // The state of a process on this machine; '?' if it cannot be read.

@@ -1,4 +1,4 @@
-// For ranks started by an mpirun around this program: rank 0 tells the others its address.
+// Ranks that an mpirun around this program started meet: rank 0 tells the others its address.
 #pragma once
 
 #include "harness/channel/channel.h"

@@ -20,8 +20,8 @@ namespace assay {
 
 // `assay run`, parsed and checked; the plan itself is not expanded yet.
 struct RunRequest {
-  PlanRequest plan;                             // with its device resolved; targets may be empty with `resume`
-  PlanLimits limits;                            // of this machine
+  PlanRequest plan;                             // its device is resolved; targets may be empty with `resume`
+  PlanLimits limits;                            // this machine's
   Allocation allocation;                        // the hosts that take part
   std::optional<std::filesystem::path> out;     // --out; absent: runs/<start>
   std::optional<std::filesystem::path> resume;  // --resume
@@ -31,14 +31,14 @@ struct RunRequest {
   bool share_gpu = false;
   std::optional<int> gpus;                // visible to a process on this host, if that was asked
   std::set<Fault> faults;                 // --inject
-  std::vector<std::string> flags;         // for every record, besides its own
+  std::vector<std::string> flags;         // added to the own flags of every record
   std::vector<std::string> command_line;  // as it was typed
   // Prints the results once the run has ended, complete or not; for a drill (--inject) also the records with injected
   // faults.
   std::function<void(RunData run, bool drill)> report;
 };
 
-// For generated data sets: $ASSAY_CACHE, else assay/ in the user's cache folder.
+// The folder of generated data sets: $ASSAY_CACHE, else assay/ in the user's cache folder.
 std::filesystem::path cache_folder();
 
 // runs/PREFIX<start, in UTC>, with a number if that is taken.

@@ -8,12 +8,12 @@
 
 namespace assay {
 
-// The supervisor's end: sends what rank 0 shares to every rank, also to those that connect later.
+// The supervisor's end: sends the values that rank 0 shares to every rank, also to ranks that connect later.
 class SharedValues {
  public:
   // Throws Error when the sender is not rank 0, or the message is too long.
   void share(int rank, const message::Share& message, ChannelServer& channel, int ranks);
-  // To a rank that has just said hello: everything shared so far.
+  // Sends everything shared so far to a rank that has just connected.
   void send_all(int rank, ChannelServer& channel) const;
   void clear() { values_.clear(); }
 

@@ -31,18 +31,18 @@ struct Job {
 
 struct SupervisorOptions {
   std::vector<AllocatedHost> slots;  // the hosts that take part, in the order in which they are filled
-  std::vector<HostInfo> hosts;       // the same
-  Agents* agents = nullptr;          // theirs; null if only this host takes part
+  std::vector<HostInfo> hosts;       // information about each slot's host
+  Agents* agents = nullptr;          // the agents of these hosts; null if only this host takes part
   DeviceKind device = DeviceKind::cpu;
   LauncherKind several_ranks = LauncherKind::mpirun;
   std::filesystem::path cache_dir;
-  std::vector<MeasuredPeak> peaks;  // of earlier parts of the run
+  std::vector<MeasuredPeak> peaks;  // measured in earlier parts of the run
   bool trace = false;
   bool share_gpu = false;  // ranks may share GPUs
   double launch_limit_seconds = 60;
 };
 
-// Runs jobs and hands a record of each to the sink. What breaks a worker costs the current case; a new group runs the
+// Runs jobs and hands a record of each to the sink. A worker that breaks costs the current case; a new group runs the
 // rest. SIGINT, SIGTERM, SIGHUP (unless it was ignored from the start), SIGUSR1 and SIGUSR2 end the run between two
 // records; a second SIGINT exits at once.
 class Supervisor : private ChannelHandler {
@@ -51,9 +51,9 @@ class Supervisor : private ChannelHandler {
   Supervisor(SupervisorOptions options, Progress& progress, RunSink& sink);
   ~Supervisor() override;
 
-  // All of one world size. False when the run was interrupted.
+  // Runs jobs of one world size. False when the run was interrupted.
   bool run(std::vector<Job> jobs);
-  // Of each rank, under --trace.
+  // The timeline of each rank, under --trace.
   std::vector<trace::RankTimeline> release_timelines();
 
  private:
@@ -62,15 +62,15 @@ class Supervisor : private ChannelHandler {
   // How a case ended without its record.
   struct Failure {
     std::string reason = {};
-    std::optional<Record> part = std::nullopt;  // of the rank that reported it
+    std::optional<Record> part = std::nullopt;  // the part of the rank that reported the failure
     bool exit_status_wanted = false;            // how the worker ended may explain it
     bool timed_out = false;
     int rank = -1;
-    std::optional<Clock::time_point> reported = std::nullopt;  // if that rank reported it
+    std::optional<Clock::time_point> reported = std::nullopt;  // when that rank reported it, if it did
   };
   enum class Wait { done, failed, interrupted };
 
-  // False when they cannot be started: failure_ says why.
+  // False when the workers cannot be started; failure_ is then the reason.
   bool start_workers(const Job& first);
   void end_group(bool orderly);
   Wait wait_hellos();
@@ -97,7 +97,7 @@ class Supervisor : private ChannelHandler {
   // The ranks that are missing or late at the deadline of a group's start or of a case.
   void check_deadline(Clock::time_point deadline, double limit);
   void blame_missing(double limit);
-  // Asks every rank how far it has come; says who is late once they have had time to answer.
+  // Asks every rank how far it has come, and blames the late ranks once all have had time to answer.
   void blame_late(Clock::time_point now, double limit);
   void fail(std::string reason, int rank = -1);
   void fail_timed_out(const std::string& reason, int rank);
@@ -109,7 +109,7 @@ class Supervisor : private ChannelHandler {
   bool all_finished() const;
   void send_to_all(const Message& message);
   int host_of(int rank) const;
-  // How far the clock of a rank's host is ahead of this one.
+  // How far the clock of a rank's host is ahead of this host's.
   std::int64_t clock_ahead_ns(int rank) const;
   // Whether the worker was ended by a signal that ends the whole run.
   bool ended_by_interrupt();
@@ -134,7 +134,7 @@ class Supervisor : private ChannelHandler {
     std::int64_t pid = 0;  // 0: on another host
     std::string phase;
     Clock::time_point phase_since;
-    message::Heartbeat heartbeat;  // the last one
+    message::Heartbeat heartbeat;  // the last heartbeat
     bool answered = false;         // since it was asked how far it has come
     std::set<Fault> injected;      // into the current case
     std::optional<Record> part;
@@ -142,12 +142,12 @@ class Supervisor : private ChannelHandler {
   RankState& state_of(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
 
   std::vector<RankState> ranks_;
-  Placement placement_;  // of the group's ranks
+  Placement placement_;  // where the group's ranks run
   SharedValues shared_;
   int case_index_ = -1;
-  Clock::time_point begun_;                 // of the current case, the start of its workers included
-  std::string begun_at_;                    // the same, for its record
-  std::optional<Clock::time_point> asked_;  // every rank how far it has come, in this case
+  Clock::time_point begun_;                 // when the current case began, with the start of its workers
+  std::string begun_at_;                    // the same time, for its record
+  std::optional<Clock::time_point> asked_;  // when every rank was asked how far it has come, in this case
   bool group_worked_ = false;               // a case of this group reached a phase
   bool no_seats_ = false;                   // no group can start: hosts are lost for good
   std::optional<Failure> failure_;

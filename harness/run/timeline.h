@@ -17,10 +17,10 @@ class Timeline {
   // Starts collecting if ASSAY_TRACE is set.
   Timeline(WorkerLink& link, DeviceKind device);
 
-  // Sends what was collected since the last call. On a GPU `record` gets its GPU time by span, or a label that says why
-  // there is none.
+  // Sends the spans collected since the last call. On a GPU `record` gets its GPU time by span, or a label with the
+  // reason why there is none.
   void send_case(Record& record);
-  // What was collected after the last case.
+  // Sends the spans collected after the last case.
   void send_rest();
 
  private:

@@ -25,7 +25,7 @@ struct RankPlace {
 };
 RankPlace rank_place();
 
-// Connects, says hello, then runs a thread that sends heartbeats and reads orders. When the supervisor is gone, the
+// Connects, sends a Hello, then runs a thread that sends heartbeats and reads orders. When the supervisor is gone, the
 // thread kills the process: a rank inside a collective cannot do anything else.
 class WorkerLink {
  public:

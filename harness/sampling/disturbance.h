@@ -8,7 +8,7 @@
 
 namespace assay {
 
-// What the system did to this process during one sample.
+// Events by which the system may have disturbed this process during one sample.
 struct Disturbance {
   double wall_seconds = 0;
   double off_cpu_seconds = 0;     // wall time minus the measuring thread's CPU time

@@ -1,5 +1,5 @@
 // How fast the links between ranks are, measured by messages between pairs: a collective is as slow as its slowest
-// link, and does not say which one.
+// link, and its time does not show which link that is.
 #pragma once
 
 #include "harness/comm/communicator.h"
@@ -39,15 +39,15 @@ struct LinkFinding {
   std::vector<int> others;  // at the other end, ascending: one, or several
   double ratio = 0;         // its time over the usual one
   int late_end = -1;        // the slow end of an only link
-  // The ranks whose calls it delays more than those of others.
+  // The ranks whose calls this link delays more than the calls of others.
   std::vector<int> culprits() const;
 };
 
 // Finds slow links, worst first. `times[round][rank]` are each rank's seconds with its partner of that round, NaN if it
-// has none. A pair's time is that of its slower end. Links within hosts are compared with each other, and so are links
-// between hosts. A rank with two or more links, all slow, is named with them; otherwise the link is, by find_slow_pairs
-// and if it takes at least 2.5 times as long as usual. Of two links, the slower is compared with the other; of a single
-// one, its two ends' times.
+// has none. A pair's time is the time of its slower end. Links within hosts are compared with each other, and so are
+// links between hosts. A rank with two or more links, all slow, is named with them; otherwise the link is, by
+// find_slow_pairs and if it takes at least 2.5 times as long as usual. With two links, the slower one is compared with
+// the other; with a single link, the times of its two ends are compared.
 std::vector<LinkFinding> judge_links(const LinkRounds& rounds, const std::vector<std::vector<double>>& times);
 
 // "that between rank 0 on a and rank 2 on b took 8.1 times as long as the others": both ends with their hosts; for a

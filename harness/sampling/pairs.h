@@ -43,13 +43,13 @@ enum class Ways {
   together  // one time per pair
 };
 
-// Slow members and pairs, worst first.
+// Finds slow members and pairs, worst first.
 //
-// A member's time of sending (or receiving, or of both if they go together) is that of its fastest link: if even that
-// one is slow, the member is; with a single link the two cannot be distinguished. Links of slow members are set aside,
-// and each of the others is compared with all of them. A time is slow if it lies 3.5 robust standard deviations
-// (outliers.h) above the median of three or more, and `min_share` above it with the lower end of its 95 % interval too;
-// the deviation counts as at least what the intervals leave open.
+// A member's time of sending (or receiving, or of both if they go together) is the time of its fastest link: if even
+// this link is slow, the member is slow; with a single link the two cannot be distinguished. Links of slow members are
+// set aside, and each of the others is compared with all of them. A time is slow if it lies 3.5 robust standard
+// deviations (outliers.h) above the median of three or more, and `min_share` above it with the lower end of its 95 %
+// interval too; the deviation counts as at least what the intervals leave open.
 SlowPairs find_slow_pairs(std::span<const PairTime> all, int members, Ways ways, double min_share = outlier_share);
 
 }  // namespace assay

@@ -110,22 +110,22 @@ class Sampler {
   using Work = std::function<void(Stream&, int)>;
   using Buffers = std::function<std::vector<MemoryRange>(int slot)>;
   void repeat(const Rotation& rotation, const Work& fn, const Buffers& buffers = {});
-  // For cases that are not cold.
+  // The same for cases that are not cold.
   void repeat(const Work& fn) { repeat(Rotation{}, fn); }
   // One sample per call (a training step); fn(step) returns when its work is done. Steps of warm-up count too. Several
   // ranks agree only after a batch of steps (StopRule::next_batch), since their devices idle meanwhile.
   void steps(const std::function<void(std::int64_t)>& fn);
   // However many rounds share the protocol's time, each measurement gets at least this much of it (or all).
   static constexpr double min_round_seconds = 0.1;
-  // What a rank does in one of several measurements.
+  // A rank's part in one of several measurements.
   struct Round {
-    Communicator* comm = nullptr;             // of the ranks that measure together; null: this rank takes no part
-    std::function<void(Stream&, int)> fn;     // as of `repeat`
+    Communicator* comm = nullptr;             // connects the ranks that measure together; null: this rank takes no part
+    std::function<void(Stream&, int)> fn;     // the work, as in `repeat`
     std::function<void(Stream&)> after = {};  // after the measurement; untimed
   };
-  // `count` measurements one after another, each like `repeat` on one slot with a fraction of the protocol's time, by
-  // groups of ranks that measure independently at the same time: make(i) is called on every rank and may communicate.
-  // Samples and first touches are those of the slowest group of all.
+  // Makes `count` measurements one after another, each like `repeat` on one slot with a fraction of the protocol's
+  // time, by groups of ranks that measure independently at the same time. make(i) is called on every rank and may
+  // communicate. Samples and first touches are those of the slowest group of any measurement.
   void rounds(int count, const std::function<Round(int)>& make);
   // Free-running work: each call delivers and returns a number of items (a batch of a loader). The window is cut into
   // pieces of a second, or a tenth of max_seconds if that is less; values are seconds per item, one per piece: the
@@ -134,7 +134,7 @@ class Sampler {
   // The case's own clock (time to quality): fn returns samples in seconds, equally many on every rank.
   void procedure(const std::function<std::vector<double>()>& fn);
 
-  // For a procedure with a gate of its own, which has opened by itself: see Measurement::max_gated.
+  // Called by a procedure with a gate of its own when that gate has opened by itself: see Measurement::max_gated.
   void limit_gate(std::int64_t calls);
 
   Stream& stream() { return *stream_; }

@@ -12,7 +12,7 @@
 namespace assay {
 
 enum class StopReason {
-  noise,    // as low as the protocol asks for
+  noise,    // the interval is as narrow as the protocol asks for
   plateau,  // noise no longer falls
   time,
   count,
@@ -30,9 +30,9 @@ class StopRule {
   bool add(std::span<const double> values, double elapsed_seconds);
   bool add(double value, double elapsed_seconds) { return add(std::span(&value, 1), elapsed_seconds); }
 
-  // How many samples to take before the next add(), by ranks that take a while to agree: as many as take a fiftieth of
-  // the time limit, but at least 16 unless those would take more than a tenth of it; and all that are left of the time
-  // if few would remain for another batch. `sample_seconds`: what a sample took lately, anything at first.
+  // How many samples to take before the next add(), when ranks need time to agree: as many as fit a fiftieth of the
+  // time limit, but at least 16 unless 16 would take more than a tenth of the limit. The batch takes all the time that
+  // is left if little would remain for another one. `sample_seconds`: the time of recent samples; any value at first.
   std::size_t next_batch(double sample_seconds, double elapsed_seconds);
 
   const std::vector<double>& values() const { return values_; }
