@@ -21,7 +21,7 @@ struct PairwiseParams {
 
 // One rank per host (on a single host: every rank) sends to every other. Pairs are arranged in the rounds of a
 // tournament, so that no end of a link is shared, one direction after the other. Messages up to 32 KiB go back and
-// forth, and the time is that of one way (as in the OSU latency benchmark, timed by the rank that starts); larger ones
+// forth, and the time is for one way (as in the OSU latency benchmark, timed by the rank that starts); larger ones
 // stream one way until the last has arrived. The record holds the matrix of the medians of every direction.
 std::unique_ptr<Case> make_pairwise(const PairwiseParams& params);
 

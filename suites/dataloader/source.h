@@ -20,8 +20,8 @@ constexpr auto words(Cache) { return std::to_array<std::string_view>({"warm", "c
 inline constexpr const char* generated_path = "generated";
 inline constexpr std::int64_t window_length = 1024;  // tokens
 
-// What is in a user's path. `problem` is empty if it can be used for `kind`. `other_kind`: it holds data of the other
-// kind, so the case is skipped; that way one path can be set for a plan that has both kinds.
+// The contents of a user's path. `problem` is empty if they can be used for `kind`. `other_kind`: they are data of the
+// other kind, so the case is skipped; one path can then be set for a plan that has both kinds.
 struct PathCheck {
   std::string problem;
   bool other_kind = false;

@@ -19,7 +19,7 @@ constexpr std::size_t stride_of(std::size_t bytes) { return (bytes + 255) / 256 
 // Arrays of `slots` equal matrices.
 struct Rotated {
   Buffer buffer;
-  std::size_t bytes = 0;  // of one
+  std::size_t bytes = 0;  // size of a single matrix
 
   Rotated() = default;
   Rotated(Device& device, std::size_t size, int slots)
@@ -39,7 +39,7 @@ struct Candidate {
 };
 
 struct Offer {
-  std::vector<Candidate> candidates;  // of plain, packed and inner product
+  std::vector<Candidate> candidates;  // the plain, packed and inner products
   std::vector<std::string> refused;   // the others: "packed: why not"
 };
 
@@ -54,14 +54,14 @@ struct Trial {
   int max_repetitions = 1'000'000;  // per sample
 };
 
-// Times the candidates in turn, so that drift affects all alike, for up to `budget_seconds` with all that is not timed.
-// Their first products come in the order in which choose() prefers them; those for which no time is left are not tried,
-// but the first always is. Sets `seconds`.
+// Times the candidates in turn, so that drift affects all alike, for up to `budget_seconds`, untimed work included.
+// Their first products come in the order in which choose() prefers them. Candidates for which no time is left are not
+// tried, but the first always is. Sets `seconds`.
 void time_candidates(std::span<Candidate> candidates, Device& device, Stream& stream, const Trial& trial,
                      double budget_seconds);
 
-// The index of the fastest of those tried. Among those within 1 % of it, the first of packed, inner product, plain, so
-// that noise does not decide.
+// The index of the fastest candidate that was tried. Among candidates within 1 % of it, the first of packed, inner
+// product, plain, so that noise does not decide.
 std::size_t choose(std::span<const Candidate> candidates);
 
 }  // namespace assay::gemm

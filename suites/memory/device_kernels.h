@@ -40,7 +40,7 @@ struct Arrays {
   const double* x = nullptr;
   const double* y = nullptr;
   std::size_t elements = 0;  // a multiple of 8
-  double* sum = nullptr;     // of read and dot: one element
+  double* sum = nullptr;     // one element, for read and dot
   void* scratch = nullptr;   // scratch_bytes(), zero before the first pass
 };
 

@@ -15,8 +15,8 @@ using Kernel = double (*)(double* out, const double* x, const double* y, std::si
 
 struct KernelSet {
   const char* isa;
-  Kernel plain[6];        // by Op; latency has none
-  Kernel nontemporal[6];  // null if the processor has no such stores, and for read
+  Kernel plain[6];        // indexed by Op; latency has no kernel
+  Kernel nontemporal[6];  // null for read, and if the processor has no such stores
 };
 
 // Null if this build lacks the set. Call them only on a processor that has the instructions.

@@ -1,4 +1,4 @@
-// What the loops of the memory suite compute, and their inputs: the same on every device.
+// The inputs and results of the memory suite's loops, which are the same on every device.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ struct OpInfo {
   Op op;
   int inputs;
   bool stores;
-  constexpr int arrays() const { return inputs + (stores ? 1 : 0); }  // also what STREAM counts
+  constexpr int arrays() const { return inputs + (stores ? 1 : 0); }  // STREAM counts the same
   constexpr bool sums() const { return op == Op::read || op == Op::dot; }
 };
 

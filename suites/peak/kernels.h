@@ -12,7 +12,7 @@
 
 namespace assay::peak {
 
-inline constexpr std::size_t register_bytes = 1024;  // of the largest: an AMX tile
+inline constexpr std::size_t register_bytes = 1024;  // size of the largest register, an AMX tile
 
 // Operands of a pass, which multiplies x by y0 and by y1 in turn. In the kernel's element type.
 struct Operands {

@@ -1,4 +1,4 @@
-// What the transfer suite needs from a GPU beyond Device::copy: copies by kernels, checks, and pairs of GPUs.
+// Work on GPUs that Device::copy does not do: copies by kernels, checks, and pairs of GPUs.
 // Implemented in the CUDA module; this header includes no CUDA header.
 #pragma once
 
@@ -42,28 +42,28 @@ struct PairWay {
 // Copies between GPUs that run at once, one per way.
 struct PairOrder {
   std::vector<PairWay> ways;
-  std::size_t bytes = 0;    // of each copy
+  std::size_t bytes = 0;    // size of each copy
   bool access = true;       // peer access; without it the driver goes through the host
   bool write = false;       // the sending GPU makes the copy, else the receiving one
   bool by_kernel = false;   // on the GPU that makes it
-  double seconds = 0.5;     // of sampling
+  double seconds = 0.5;     // time of sampling
   int samples = 20;         // at most
   bool flip_a_bit = false;  // the fault bit-flip: after the copies of the first way, before the check
 };
 struct PairResult {
   std::vector<double> seconds;                // until a copy of every way is done; one per sample
   std::vector<std::vector<double>> by_way{};  // the same, of each way by itself
-  std::vector<double> waited{};               // until the host knew of it, one by one; only of small_bytes or less
-  std::optional<int> max_gated{};             // as in Measurement, in copies of a way
-  std::vector<int> host_cpus{};               // that the measuring thread could use
-  std::vector<Wrong> wrong{};                 // by way
+  std::vector<double> waited{};  // time of single copies until the host noticed their end; only for small_bytes or less
+  std::optional<int> max_gated{};  // as in Measurement, in copies of a way
+  std::vector<int> host_cpus{};    // CPUs that the measuring thread could use
+  std::vector<Wrong> wrong{};      // wrong elements of each way
 };
 
 class DeviceCopies {
  public:
   virtual ~DeviceCopies() = default;
-  // Enqueues. Addresses are aligned to 16 bytes; `from` and `to` are memory of this GPU or pinned. `at_once`: the
-  // number of copies that run side by side, this one included; each leaves room for the others on every SM.
+  // Enqueues a copy. Addresses are aligned to 16 bytes; `from` and `to` are memory of this GPU or pinned. `at_once`:
+  // the number of copies that run side by side, this one included; each leaves room for the others on every SM.
   virtual void copy(void* to, const void* from, std::size_t bytes, int at_once, Stream& stream) = 0;
   virtual void fill(void* data, std::size_t bytes, Stream& stream) = 0;
   // Adds to *wrong, which is in device memory.

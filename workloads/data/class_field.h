@@ -19,7 +19,7 @@ struct FieldView {
 // extends the image by an eighth of its size on each side. Three channels.
 class ClassField {
  public:
-  static constexpr int amplitude = 96;  // of a lattice value
+  static constexpr int amplitude = 96;  // largest magnitude of a lattice value
 
   ClassField(int classes, int size, std::uint64_t seed);
 
@@ -36,7 +36,7 @@ class ClassField {
   int size_;
   int margin_;
   int log_cell_;
-  int points_;                         // of the lattice along a side
+  int points_;                         // lattice points along a side
   std::vector<std::int16_t> lattice_;  // (classes, points, points, 3)
 };
 

@@ -12,17 +12,17 @@ struct ClassImagesSpec {
   int size = 32;                   // S: height and width in pixels
   int label_noise = 100;           // wrong labels per 1,000
   std::int64_t validation = 2000;  // images
-  std::uint64_t seed = 0;          // of the classes and of the validation set
+  std::uint64_t seed = 0;          // seed of the classes and of the validation set
 };
 
 // The performance of the best possible classifier.
 struct ImageCeiling {
-  double accuracy = 0;  // of one that always predicts the true class, on this validation set
+  double accuracy = 0;  // accuracy on this validation set of a model that always predicts the true class
   double expected = 0;  // the same over all images: 1 - label noise
   // Upper bound on the fraction of images that the nearest-field classifier confuses because of noise, from the
   // distances between classes; nothing if there are too many classes or pixels to compare all pairs.
   std::optional<double> confusion;
-  double loss = 0;  // expected cross-entropy of one that knows the true class and the label noise, in nats
+  double loss = 0;  // expected cross-entropy of a model that knows the true class and the label noise, in nats
 };
 
 class ClassImages : public TrainingSet {

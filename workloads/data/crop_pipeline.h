@@ -16,7 +16,7 @@ struct DecodedCrop {
   std::size_t stride = 0;
   int row_pixels = 0;
   int rows = 0;
-  Box box;  // of the crop within these pixels
+  Box box;  // position of the crop within these pixels
 };
 
 // A crop is shrunk in the frequency domain as long as the result is at least this many times the output size.
@@ -39,9 +39,9 @@ class CropPipeline {
   // Decodes, resizes, flips and normalises the opened image into out (size, size, 3).
   template <typename T>  // float, or std::uint16_t for bf16
   bool run(const Augmentation& augmentation, T* out);
-  // Only decodes, into `out`.
+  // Decodes into `out`, without resizing.
   bool decode(const Crop& crop, DecodedCrop& out);
-  // Only resizes, flips and normalises.
+  // Resizes, flips and normalises what decode() gave.
   template <typename T>
   void resize(const DecodedCrop& crop, bool flip, T* out);
 

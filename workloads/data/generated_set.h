@@ -9,8 +9,8 @@
 namespace assay::data {
 
 struct GeneratedSet {
-  std::string path;              // a folder of images in class subfolders, or a token file
-  std::string sha256;            // of its manifest SHA256SUMS, the hashes of all files (readable by sha256sum -c)
+  std::string path;    // a folder of images in class subfolders, or a token file
+  std::string sha256;  // SHA-256 of its manifest SHA256SUMS, which has the hashes of all files (for sha256sum -c)
   bool as_published = false;     // whether it equals the hash published below
   double generated_seconds = 0;  // 0 if it was in the cache
 };

@@ -24,7 +24,7 @@ class ImageSet {
   static std::string problem_with(const std::string& path);
 
   std::size_t size() const { return entries_.size(); }
-  // For messages: the path below the set's root, or "shard.tar: member".
+  // The image's name in messages: the path below the set's root, or "shard.tar: member".
   std::string name(std::size_t image) const;
   int label(std::size_t image) const { return entries_[image].label; }
   // The first-level subfolders in sorted order; none for shards.

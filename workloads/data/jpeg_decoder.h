@@ -16,8 +16,8 @@ namespace assay::data {
 
 struct JpegLimits {
   std::uint64_t max_pixels = std::uint64_t{1} << 27;    // more is treated as a decompression bomb
-  std::size_t max_memory_bytes = std::size_t{1} << 30;  // for libjpeg, per image
-  int max_scans = 200;                                  // of a progressive image
+  std::size_t max_memory_bytes = std::size_t{1} << 30;  // limit of libjpeg's memory for an image
+  int max_scans = 200;                                  // most scans of a progressive image
 };
 
 // For use by one thread, for any number of images in sequence. Calls that fail return false and leave the reason in
@@ -45,7 +45,7 @@ class JpegDecoder {
   int row_pixels() const { return row_pixels_; }
   double offset_x() const { return offset_x_; }
   double offset_y() const { return offset_y_; }
-  int rows() const { return rows_; }  // that read() can return in all
+  int rows() const { return rows_; }  // number of rows that read() can return
 
   // Reads the next `count` rows as bytes R, G, B, unused. Each row needs room for row_pixels() * 4 + 64 bytes.
   bool read(std::uint8_t* const* rows, int count);

@@ -34,8 +34,8 @@ class JpegMemory {
   struct Pool {
     Block* first = nullptr;
     Block* current = nullptr;
-    std::size_t used = 0;   // of the current block
-    std::size_t total = 0;  // of all blocks in use before the current one
+    std::size_t used = 0;   // bytes used of the current block
+    std::size_t total = 0;  // bytes of all blocks in use before the current one
   };
   struct Manager : jpeg_memory_mgr {
     JpegMemory* self;

@@ -8,13 +8,13 @@
 namespace assay::data {
 
 struct LanguageSpec {
-  std::int64_t vocabulary = 32;   // of the model; all ids are symbols, except the four special ones of `masked`
+  std::int64_t vocabulary = 32;   // the model's; all ids are symbols, except the four special ids of `masked`
   int chains = 4;                 // K
   std::int64_t seq = 128;         // T
   bool masked = false;            // BERT: [CLS] a [SEP] b [SEP] and padding; 15 % of the symbols are targets
   std::int64_t shortest = 0;      // masked: lengths are uniform in [shortest, T]; 0: all are T
   std::int64_t validation = 512;  // sequences
-  std::uint64_t seed = 0;         // of the chains and of the validation set
+  std::uint64_t seed = 0;         // seed of the chains and of the validation set
 };
 
 // Special tokens of a masked language; its symbols follow.
@@ -23,9 +23,9 @@ inline constexpr std::int32_t pad_id = 0, cls_id = 1, sep_id = 2, mask_id = 3, s
 // Losses of predictors on this validation set, in nats per target.
 struct LanguageFloor {
   double bayes = 0;                // knows the K chains, but not which one: no model does better except by chance
-  double entropy = 0;              // also knows which chain
+  double entropy = 0;              // loss of a predictor that also knows the chain
   double baseline = 0;             // causal: the best bigram. masked: the best that sees no other token
-  std::vector<double> losses;      // of the Bayes predictor, per target in the order of the set
+  std::vector<double> losses;      // the Bayes predictor's, for each target in the order of the set
   std::vector<std::int64_t> ends;  // sequence s has losses [ends[s - 1], ends[s])
 };
 
@@ -55,8 +55,8 @@ std::shared_ptr<const LanguageSet> make_language(const LanguageSpec& spec);
 // the targets of one sequence); without `ends` all are independent.
 struct FloorTest {
   double difference = 0;      // mean of loss - floor, in nats
-  double standard_error = 0;  // of it, paired
-  bool below = false;         // by more than 4 standard errors: a bug in the model, the loss or the data
+  double standard_error = 0;  // the paired standard error of that difference
+  bool below = false;         // below by more than 4 standard errors: a bug in the model, the loss or the data
 };
 FloorTest test_floor(std::span<const double> losses, std::span<const double> floor,
                      std::span<const std::int64_t> ends = {});

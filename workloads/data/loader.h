@@ -20,11 +20,11 @@ namespace assay::data {
 struct SampleSlot {
   std::byte* data;  // sample_bytes long, aligned as the sample's size allows
   std::int32_t* label;
-  std::int64_t* index;  // of the element in its set
+  std::int64_t* index;  // index of the element in its set
   std::int64_t* bytes;  // compressed bytes read or decoded for it
 };
 
-// What a worker does. Each worker has its own, used only on its thread.
+// The work of one worker. Each worker has its own maker, used only on its thread.
 class SampleMaker {
  public:
   virtual ~SampleMaker() = default;
@@ -37,7 +37,7 @@ struct LoaderOptions {
   std::vector<int> cpus;          // worker w runs on cpus[w % size]; empty: anywhere
   std::int64_t batch = 32;        // samples
   int prefetch = 4;               // batches in memory, including the consumer's; at least 2
-  std::int64_t sample_bytes = 0;  // of output; 0 if samples have none
+  std::int64_t sample_bytes = 0;  // bytes of a sample's output; 0 if samples have no output
   std::int64_t grain = 1;         // samples that a worker makes at a time; divides the batch
   // Allocates memory for batches (pinned, for a GPU); null: ordinary memory.
   std::function<Buffer(std::size_t bytes)> allocate = {};
@@ -70,7 +70,7 @@ class Loader {
   struct Slot {
     AlignedBytes ordinary;
     Buffer allocated;           // instead of `ordinary`, if LoaderOptions::allocate is set
-    std::byte* data = nullptr;  // of one of them
+    std::byte* data = nullptr;  // in `allocated` or `ordinary`
     std::vector<std::int32_t> labels;
     std::vector<std::int64_t> indices;
     std::vector<std::int64_t> bytes;

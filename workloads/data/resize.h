@@ -19,7 +19,7 @@ struct Box {
 };
 
 struct Normalization {
-  std::array<float, 3> mean{0.485f, 0.456f, 0.406f};  // of [0, 1] RGB on ImageNet, as in torchvision's recipes
+  std::array<float, 3> mean{0.485f, 0.456f, 0.406f};  // mean of ImageNet's RGB in [0, 1], as in torchvision's recipes
   std::array<float, 3> deviation{0.229f, 0.224f, 0.225f};
 };
 
@@ -69,7 +69,7 @@ class CropResizer {
   alignas(16) float bias_[4] = {};
   TriangleFilter vertical_;
   TriangleFilter horizontal_;
-  std::vector<int> first_pixel_;  // of each output pixel, after the flip
+  std::vector<int> first_pixel_;  // first input pixel of each output pixel, after the flip
   AlignedBytes spread_;           // (size, padded taps, 4): horizontal weights, each repeated four times
   int padded_taps_ = 0;
   int row_values_ = 0;

@@ -20,7 +20,7 @@ struct ResizeKernels {
   void (*to_bf16)(const float* in, std::uint16_t* out, int count);
 };
 
-// For "avx512", "avx2" or "generic"; null if the CPU or this build lacks the instruction set.
+// The kernels for "avx512", "avx2" or "generic"; null if the CPU or this build lacks the instruction set.
 const ResizeKernels* resize_kernels(std::string_view isa);
 // The fastest that the CPU can run.
 const ResizeKernels& best_resize_kernels();

@@ -17,7 +17,7 @@ struct SyntheticImage {
 };
 
 inline constexpr int synthetic_classes = 10;
-inline constexpr int synthetic_quality = 95;  // of libjpeg's scale; no chroma subsampling (4:4:4)
+inline constexpr int synthetic_quality = 95;  // on libjpeg's scale; without chroma subsampling (4:4:4)
 
 // Draws picture `index` of the stream `seed`: overlapping shapes with sizes from a power law, which gives the edges and
 // the 1/f spectrum of photographs ("dead leaves", Lee, Mumford and Huang, IJCV 2001), each with its own colour, shading

@@ -9,7 +9,7 @@ namespace assay::data {
 
 struct TarMember {
   std::string name;
-  std::uint64_t offset = 0;  // of its content in the archive
+  std::uint64_t offset = 0;  // where its content begins in the archive
   std::uint64_t bytes = 0;
 };
 

@@ -29,9 +29,9 @@ class TrainingSet {
   virtual SampleKind kind() const = 0;
   virtual std::int64_t extent() const = 0;   // T tokens per sequence, or S pixels of height and width
   virtual std::int64_t classes() const = 0;  // ids or labels are in [0, classes)
-  // In an epoch: a set from files shows each once; a generated set has a nominal number. 0: no such split.
+  // Samples in an epoch: a set of files shows each once; a generated set has a nominal number. 0: no such split.
   virtual std::int64_t samples(Split split) const = 0;
-  // For the protocol: equal names mean equal samples. "markov V=32 K=4 T=128 1a2b3c4d", or "files".
+  // The set's name in the protocol; equal names mean equal samples. "markov V=32 K=4 T=128 1a2b3c4d", or "files".
   virtual std::string name() const = 0;
   // A maker for one worker, which the set must outlive. Its positions are places in the stream that all ranks share.
   // `seed` determines order and draws of training; validation samples, at [0, samples), do not depend on it.
@@ -63,7 +63,7 @@ struct BatchArrays {
 
 struct StreamOptions {
   Split split = Split::train;
-  std::uint64_t seed = 0;        // of the run
+  std::uint64_t seed = 0;        // the run's
   std::int64_t micro_batch = 1;  // samples, B
   int rank = 0;
   int world = 1;
@@ -73,7 +73,7 @@ struct StreamOptions {
   int prefetch = 3;       // micro-batches in memory; at least 2
 };
 
-// What next() filled in.
+// The batch that next() has filled.
 struct FilledBatch {
   std::int64_t samples = 0;  // excluding padding; they come first
   std::int64_t first = 0;    // place of the first in the stream that all ranks share, or in the validation set

@@ -8,9 +8,9 @@
 
 namespace assay::nn {
 
-// For f64, f32, tf32, bf16 and fp16; always true for other types, which hold no infinities.
+// Checks f64, f32, tf32, bf16 and fp16; always true for other types, which have no infinities.
 bool all_finite(const void* values, DType dtype, std::int64_t count);
-// These and the ones below: f64 and f32 only.
+// These functions and those below take f64 and f32 only.
 void multiply(void* values, DType dtype, std::int64_t count, double factor);
 void store(void* to, DType dtype, const double* values, std::int64_t count);
 void load(double* to, DType dtype, const void* values, std::int64_t count);

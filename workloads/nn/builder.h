@@ -39,7 +39,7 @@ class Builder {
   // Both must outlive the builder. `layout` grows as programs request shared arrays.
   Builder(StepLayout& layout, const Variant& variant, Program& program);
 
-  // What is being built.
+  // The variant that is being built.
   bool training() const { return variant_.training; }
   bool checkpointing() const { return layout_.options.checkpointing == Checkpointing::full; }
   bool selective() const { return training() && layout_.options.checkpointing == Checkpointing::selective; }
@@ -87,7 +87,7 @@ class Builder {
   }
   Tensor weight(Parameter parameter) const;
   Tensor gradient(Parameter parameter) const;
-  // Makes room for `elements` in all: those beyond the parameter's own are zero, as are gradients written there.
+  // Makes room for `elements` in all: elements beyond the parameter's own are zero, as are gradients written there.
   void widen(Parameter parameter, std::int64_t elements);
   // Programs leave elements of this gradient as they are: zero.
   void writes_partly(Parameter parameter) { layout_.partly_written[static_cast<std::size_t>(parameter.index)] = true; }
@@ -110,7 +110,7 @@ class Builder {
     if (!made) refuse(reason);
     return made;
   }
-  // Whether the backend has such an op.
+  // Whether the backend has an op for this descriptor.
   template <typename Op, typename Desc>
   bool has(const Desc& desc) {
     std::string reason;
@@ -196,7 +196,7 @@ class Builder {
   bool divides_masters() const {
     return layout_.options.layout.divides() && (layout_.copies_weights || layout_.packs_copies);
   }
-  // Of the weights that pack() reads.
+  // The type of the weights that pack() reads.
   DType packed_type() const { return layout_.packs_copies ? compute() : master(); }
   std::size_t slot_of(const std::string& name, DType dtype);
   Tensor scaling(Region region, std::size_t slot);

@@ -12,10 +12,10 @@ struct MemoryPlan {
   std::uint64_t optimizer = 0;      // moments
   std::uint64_t activations = 0;    // the inputs, and the arena's peak less what is counted elsewhere
   std::uint64_t workspace = 0;      // scratch of the ops that run at the peak
-  std::uint64_t communication = 0;  // what ranks that divide state gather and reduce
+  std::uint64_t communication = 0;  // buffers of ranks that divide state and gather and reduce it
   std::uint64_t total() const { return weights + gradients + optimizer + activations + workspace + communication; }
 
-  // Of steps that are allocated together.
+  // The plan of steps that are allocated together.
   MemoryPlan& operator+=(const MemoryPlan& other) {
     weights += other.weights;
     gradients += other.gradients;

@@ -20,7 +20,7 @@ struct ParameterSpec {
   std::string name;                 // "block.3.attention.qkv.weight"
   std::vector<std::int64_t> shape;  // canonical: matrices (out, in), convolutions (K, R, S, C)
   Initial initial = Initial::normal;
-  double deviation = 0.02;  // of Initial::normal
+  double deviation = 0.02;  // standard deviation of Initial::normal
   bool decay = true;        // subject to weight decay
 
   std::int64_t count() const {
@@ -41,8 +41,8 @@ struct InputSpec {
   std::int64_t classes = 0;     // token ids or labels are in [0, classes)
   std::int64_t image_size = 0;  // height and width in pixels; 0 for tokens
   std::int64_t positions = 0;   // maximum sequence length; 0: any
-  std::int64_t window = 0;      // of attention; longer sequences would need attention that no layer has; 0: any
-  bool masked = false;          // an encoder: targets are masked tokens; inputs include types and lengths
+  std::int64_t window = 0;  // attention window; longer sequences would need attention that no layer has; 0: no limit
+  bool masked = false;      // an encoder: targets are masked tokens; inputs include types and lengths
 
   std::int64_t max_seq() const { return window > 0 ? window : positions; }  // 0: any
 };

@@ -43,7 +43,7 @@ class OpCache {
 
   // "attention blockwise; convolution brgconv:avx512_core": each kind of op with its implementations.
   std::string implementations() const { return fmt::format("{}", fmt::join(implementations_, "; ")); }
-  // What ops chose by trial, in the same format.
+  // The choices that ops made by trial, in the same format.
   std::string choices() const { return fmt::format("{}", fmt::join(choices_, "; ")); }
   // Whether all ops are bitwise reproducible.
   bool repeats() const { return repeats_; }

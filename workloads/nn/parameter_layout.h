@@ -13,7 +13,7 @@
 
 namespace assay::nn {
 
-// The arrays with an element for each one of a parameter. Copies are masters in the type that layers read.
+// The arrays that have an element for each element of a parameter. Copies are masters in the type that layers read.
 enum class Array : std::uint8_t { masters, copies, gradients, moments };
 inline constexpr std::size_t array_kinds = 4;
 
@@ -53,16 +53,16 @@ struct Range {
 };
 
 struct ParameterLayout {
-  std::vector<std::int64_t> begin;  // of each parameter, in elements; what gaps between parameters hold is not used
-  std::vector<std::size_t> bucket;  // of each parameter: an index
+  std::vector<std::int64_t> begin;  // where each parameter begins, in elements; gaps between parameters are not used
+  std::vector<std::size_t> bucket;  // index of each parameter's bucket
   std::int64_t decayed = 0;         // elements [0, decayed) are subject to weight decay, the others are not
   std::int64_t count = 0;           // elements in all
   std::vector<Bucket> buckets;      // in the order in which they become ready
-  std::array<std::int64_t, array_kinds> elements = {};  // of a rank's arrays
+  std::array<std::int64_t, array_kinds> elements = {};  // elements of a rank's arrays
 
   const Bucket& bucket_of(std::size_t parameter) const { return buckets[bucket[parameter]]; }
   std::int64_t size(Array array) const { return elements[static_cast<std::size_t>(array)]; }
-  // What the rank's array holds of a parameter with `length` elements; perhaps nothing.
+  // The range of a parameter with `length` elements that is in the rank's array; it may be empty.
   Range held(Array array, std::size_t parameter, std::int64_t length) const;
   // The position in the rank's array of a parameter's element `first`.
   std::int64_t position(Array array, std::size_t parameter, std::int64_t first = 0) const {
@@ -90,7 +90,7 @@ struct ReadWhole {
   bool masters = true;
   bool copies = true;
 };
-// What `rank` holds of each bucket if `layout` divides them; `read` has one entry per bucket.
+// Sets what `rank` holds of each bucket if `layout` divides the buckets; `read` has one entry per bucket.
 void divide(ParameterLayout& parameters, const parallel::Layout& layout, int rank, std::span<const ReadWhole> read);
 
 // Every parameter, in the order of the specs, cut where slices of `ranks` end, and whose slice each part is in.

@@ -9,12 +9,12 @@
 namespace assay::nn {
 
 struct Precision {
-  DType param = DType::f32;    // of the weights that layers read
-  DType compute = DType::f32;  // of activations and their gradients
-  DType product = DType::f32;  // of the operands of matrix products, convolutions and attention
-  DType grad = DType::f32;     // of the parameters' gradients
-  DType reduce = DType::f32;   // of the gradients as they are reduced over ranks
-  DType master = DType::f32;   // of the weights and moments that the optimizer updates
+  DType param = DType::f32;    // type of the weights that layers read
+  DType compute = DType::f32;  // type of activations and their gradients
+  DType product = DType::f32;  // type of the operands of matrix products, convolutions and attention
+  DType grad = DType::f32;     // type of the parameters' gradients
+  DType reduce = DType::f32;   // type of the gradients as they are reduced over ranks
+  DType master = DType::f32;   // type of the weights and moments that the optimizer updates
   bool loss_scaling = false;   // fp16
   // fp8: linear layers of blocks multiply 8-bit operands, see Fp8Scaling; everything else is bf16, including embedding,
   // LM head and other layers outside of blocks.

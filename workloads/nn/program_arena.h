@@ -8,7 +8,7 @@
 
 namespace assay::nn {
 
-// Of arrays in every region: more than a cache line, and what cuBLASLt requires of its workspace.
+// Alignment of arrays in every region: more than a cache line, and as much as cuBLASLt requires of its workspace.
 inline constexpr std::size_t lasting_alignment = 256;
 inline std::size_t aligned(std::size_t bytes) {
   return (bytes + lasting_alignment - 1) / lasting_alignment * lasting_alignment;

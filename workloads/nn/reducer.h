@@ -23,7 +23,7 @@ class Reducer {
 
   // Both must outlive the reducer.
   Reducer(Communicator& comm, Device& device);
-  // Waits for the running job; drops those that have not started.
+  // Waits for the running job, and drops jobs that have not started.
   ~Reducer();
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;

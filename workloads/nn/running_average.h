@@ -9,7 +9,7 @@
 
 namespace assay::nn {
 
-// Only enqueues work; never waits for the device.
+// Enqueues its work and never waits for the device.
 class RunningAverage {
  public:
   // Allocates; throws UsageError if the backend lacks an op. `plan` and `device` must outlive this.

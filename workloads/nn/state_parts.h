@@ -1,4 +1,4 @@
-// What a rank holds of the arrays of parameters, as named parts.
+// The parts of the parameters' arrays that a rank holds, by name.
 #pragma once
 
 #include "workloads/nn/step_memory.h"

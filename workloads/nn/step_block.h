@@ -8,7 +8,7 @@ namespace assay::nn {
 
 struct StepBlock {
   ops::StepState state;
-  ops::LossSums sums;  // of this rank; after the reduction, of all
+  ops::LossSums sums;  // sums of this rank; after the reduction, of all ranks
 };
 
 }  // namespace assay::nn

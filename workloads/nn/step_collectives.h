@@ -25,13 +25,13 @@ class StepCollectives {
   void reduce_sums(Stream& compute);
   // Adds up a bucket's gradients: all of them on every rank or, if ranks divide it, a slice on each.
   void reduce(const Bucket& bucket, Stream& compute);
-  // Adds up what GradientNorm::sum() wrote at the start of the arena. Only if ranks divide buckets.
+  // Adds up the ranks' results of GradientNorm::sum() at the start of the arena. Used only if ranks divide buckets.
   void reduce_square_sums(Stream& compute);
   void reduce_magnitudes(const Fp8Scales& scales, Stream& compute);
   // Gets the other ranks' slices of what layers read of a bucket that this rank holds whole, else does nothing.
   void gather(const Bucket& bucket, Stream& compute);
 
-  // Of a bucket that is whole at `at` while a window lasts. Writes or, after a step's first micro-batch, adds the
+  // Reduces a bucket that is whole at `at` while a window lasts. Writes or, after a step's first micro-batch, adds the
   // rank's slice of the sum to what it holds.
   Reduction::Mark reduce(const Window& window, std::byte* at, bool first, Stream& compute);
   // Without `exchange` every slice becomes the rank's own.

@@ -1,4 +1,4 @@
-// What the programs of one step share: parameters, ops, inputs, and all arrays that outlive a micro-batch.
+// Everything that the programs of one step share: parameters, ops, inputs, and all arrays that outlive a micro-batch.
 #pragma once
 
 #include "workloads/nn/model.h"
@@ -24,7 +24,7 @@ struct Lasting {
   std::size_t bytes() const { return static_cast<std::size_t>(elements) * size_of(dtype); }
 };
 
-// Of a batch norm. Update: r = (1 - momentum) r + momentum * batch.
+// The running statistics of a batch norm, updated by r = (1 - momentum) r + momentum * batch.
 struct RunningStatistic : Lasting {
   double momentum = 0.1;
   double initial = 0;
@@ -78,7 +78,7 @@ struct StepLayout {
   std::size_t packed_bytes = 0;
   std::vector<RoundedTensor> rounded;
   std::optional<Lasting> inputs[input_kinds];
-  std::size_t input_bytes = 0;  // of one micro-batch
+  std::size_t input_bytes = 0;  // inputs of one micro-batch
 };
 
 }  // namespace assay::nn

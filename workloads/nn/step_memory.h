@@ -28,7 +28,7 @@ class StepMemory {
   StepMemory(const StepPlan& plan, Device& device, Communicator& comm, Stream& stream);
 
   std::byte* weights() const { return weights_; }
-  std::byte* copies() const { return copies_; }  // of the weights, as layers read them; null if there are none
+  std::byte* copies() const { return copies_; }  // the weights as layers read them; null if there are no copies
   std::byte* gradients() const { return gradients_; }
   bool gradients_are_registered() const { return registered_.data() != nullptr; }
   std::byte* moment(int which) const { return moments_[which]; }  // 0 or 1; null if there is none

@@ -11,13 +11,13 @@
 
 namespace assay::nn {
 
-// What the backward pass computes again instead of keeping: nothing; outputs of norms and activations, which are cheap;
-// or all of a block but its input.
+// How much the backward pass computes again instead of keeping: nothing; outputs of norms and activations, which are
+// cheap; or all of a block but its input.
 enum class Checkpointing { none, selective, full };
 
 struct StepOptions {
   Precision precision;
-  BatchShape batch;             // of one micro-batch
+  BatchShape batch;             // shape of one micro-batch
   std::int64_t accumulate = 1;  // micro-batches per step
   Checkpointing checkpointing = Checkpointing::none;
   ops::OptimizerKind optimizer = ops::OptimizerKind::adamw;
@@ -25,19 +25,19 @@ struct StepOptions {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double momentum = 0.9;
-  double weight_decay = 0;               // of the parameters with ParameterSpec::decay
-  double smoothing = 0;                  // of labels
+  double weight_decay = 0;               // for the parameters with ParameterSpec::decay
+  double smoothing = 0;                  // label smoothing
   double max_norm = 0;                   // 0: gradients are not clipped
   std::int64_t bucket_bytes = 25 << 20;  // gradients reduced at once
   bool evaluation = true;                // false: no evaluate(), so its ops are not made
-  std::int64_t logits_bytes = 0;         // that an LM head holds at once; 0: by the device's memory
+  std::int64_t logits_bytes = 0;         // logits that an LM head holds at once; 0: chosen by the device's memory
   parallel::Layout layout = {};          // dp is the number of ranks
 };
 
-// What of a device the memory of a step depends on.
+// The properties of a device on which the memory of a step depends.
 struct DeviceProfile {
   DeviceKind kind = DeviceKind::cpu;
-  std::uint64_t memory_bytes = 0;  // of a GPU; 0: unknown
+  std::uint64_t memory_bytes = 0;  // a GPU's memory; 0: unknown
 };
 DeviceProfile profile_of(const Device& device);
 

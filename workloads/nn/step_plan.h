@@ -16,7 +16,7 @@ namespace assay::nn {
 struct Update {
   std::array<std::int64_t, array_kinds> at = {};
   std::unique_ptr<ops::Optimizer> optimizer;
-  std::unique_ptr<ops::Elementwise> copy;  // of masters; null if layers do not read copies
+  std::unique_ptr<ops::Elementwise> copy;  // rounds masters to copies; null if layers do not read copies
 
   std::int64_t in(Array array) const { return at[static_cast<std::size_t>(array)]; }
 };
@@ -35,15 +35,15 @@ struct StepPlan {
   Program next;        // adds to them; used if a step has several micro-batches, unless it is the same
   Program evaluation;  // empty without StepOptions::evaluation
   ParameterLayout parameters;
-  std::vector<Update> updates;  // what this rank updates: one of everything, or one per bucket
+  std::vector<Update> updates;  // of this rank's weights: a single update, or one per bucket
   std::vector<std::unique_ptr<ops::Elementwise>> add_slice;  // if ranks divide gradients: to each bucket's slice
   std::unique_ptr<ops::GradientNorm> norm;
   std::unique_ptr<ops::ScaleUpdate> update_scales;     // null if nothing is rounded to 8 bits
-  std::unique_ptr<ops::ScaleUpdate> update_one_scale;  // of a history of length 1
+  std::unique_ptr<ops::ScaleUpdate> update_one_scale;  // for a history of length 1
   std::size_t arena_bytes = 0;                         // the larger of the largest program and the optimizer's scratch
   MemoryPlan memory;
 
-  std::size_t input_bytes() const {  // of all micro-batches of a step
+  std::size_t input_bytes() const {  // inputs of all micro-batches of a step
     return layout.input_bytes * static_cast<std::size_t>(layout.options.accumulate);
   }
   bool divides() const { return layout.options.layout.divides(); }

@@ -27,7 +27,7 @@ enum class Region : std::uint8_t {
   running,    // running statistics of batch norms
   packed,     // packed weights that are kept for a whole optimizer step
   constants,  // tables computed once (rotary angles)
-  inputs,     // of one micro-batch
+  inputs,     // for one micro-batch
   state,      // StepState and LossSums
   // One float per tensor that is rounded to 8 bits: the largest magnitude in this step so far, the factor applied
   // before rounding, and its inverse.
@@ -37,7 +37,7 @@ enum class Region : std::uint8_t {
 };
 inline constexpr std::size_t regions = 12;
 
-// What a tensor of the arena is for, in the memory plan.
+// The purpose of a tensor of the arena, for the memory plan.
 enum class Purpose : std::uint8_t { activation, workspace, packed };
 
 struct TensorInfo {

@@ -55,9 +55,9 @@ struct StepResult {
 struct StatePart {
   std::string name;  // "weights/block.0.norm1.weight", "moment1/...", "running_mean/...", "step"
   DType dtype;
-  std::vector<std::int64_t> shape;  // of the whole array
+  std::vector<std::int64_t> shape;  // shape of the whole array
   void* data = nullptr;             // its elements from `first`, in row-major order; copy with Device::copy
-  std::size_t bytes = 0;            // of the elements at `data`
+  std::size_t bytes = 0;            // size of the elements at `data`
   std::int64_t first = 0;           // above 0 only if ranks divide the array
 
   std::int64_t count() const { return static_cast<std::int64_t>(bytes / size_of(dtype)); }
@@ -67,7 +67,8 @@ struct StatePart {
   }
 };
 
-// What ranks exchange in a step. False only to measure what it costs: weights then differ, unless the rate is 0.
+// The exchanges of ranks in a step. One is switched off only to measure what it costs: weights then differ, unless the
+// rate is 0.
 struct Exchange {
   bool reduce = true;  // gradients and sums
   bool gather = true;  // weights, if ranks divide the optimizer's work
@@ -87,7 +88,7 @@ class TrainingStep {
   parallel::Moved communication_bytes() const;
   // The implementation of each op, for the record's labels: "conv brgconv:avx512_core; matmul brg:avx512_core".
   std::string implementations() const;
-  // What some of them chose by trial.
+  // The choices that some of them made by trial.
   std::string choices() const;
   // Whether a step from the same state with the same inputs gives the same bits on this rank. The loss of its forward
   // pass always is the same.

@@ -11,7 +11,7 @@ namespace assay::nn {
 struct Walk {
   PartClock* clock = nullptr;
   StepCollectives* collectives = nullptr;  // null on one rank
-  bool first = true;                       // of a step's micro-batches
+  bool first = true;                       // this is the first of a step's micro-batches
   bool last = true;
   bool reduce = false;  // gradients as they become ready and, with the last micro-batch, sums
   bool gather = true;   // divided weights; false only to measure what it costs: every slice is then the rank's own

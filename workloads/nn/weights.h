@@ -7,8 +7,8 @@
 
 namespace assay::nn {
 
-// Weights by their ParameterSpec, each element a function of seed, parameter name and index; moments are zero, running
-// statistics those of a standard normal.
+// Sets weights by their ParameterSpec, each element as a function of seed, parameter name and index. Moments become
+// zero, and running statistics those of a standard normal distribution.
 void initialise_weights(const StepPlan& plan, const StepMemory& memory, std::uint64_t seed, Device& device,
                         Stream& stream);
 

@@ -34,7 +34,7 @@ class ActivationForward : public Op {
 class ActivationBackward : public Op {
  public:
   struct Args {
-    const void* x = nullptr;   // as forward
+    const void* x = nullptr;   // the input of the forward op
     const void* dy = nullptr;  // (rows, columns)
     void* dx = nullptr;        // shape of x; may be x
     void* workspace = nullptr;

@@ -22,21 +22,22 @@ class CandidateTimer {
 
 struct SearchLimits {
   double warmup_seconds = 0.02;  // with the first candidate that runs: an idle GPU takes this long to reach full clocks
-  double budget_seconds = 0.1;   // for all samples after each candidate's first two runs
+  double budget_seconds = 0.1;   // time for all samples after each candidate's first two runs
   double sample_seconds = 200e-6;  // min length of a sample
   int max_repetitions = 120;       // per sample: limited by the launches that fit behind a device's gate
   int max_rounds = 15;
   double max_slowdown = 1.5;  // a candidate whose second run is slower than the fastest by this factor is dropped
 };
 
-// The candidate with the smallest median over rounds in which all take turns, so that drift affects all equally; among
-// those within half a percent of it the first, so that noise does not make two runs differ. Nothing if all fail.
+// Finds the candidate with the smallest median over rounds in which all take turns, so that drift affects all equally.
+// Among candidates within half a percent of it, it takes the first, so that noise does not make two runs differ.
+// Nothing if all fail.
 std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer, const SearchLimits& limits = {});
 
 // Algorithms as text by key. Safe to use from several threads; several processes may share the folder.
 class AlgorithmCache {
  public:
-  // `owner` says what the algorithms are valid for: versions of library and driver, and device. Empty folder: no file
+  // `owner` names what the algorithms are valid for: versions of library and driver, and device. Empty folder: no file
   // is kept. Of several lines for one key the last one counts.
   AlgorithmCache(const std::filesystem::path& folder, const std::string& owner);
 

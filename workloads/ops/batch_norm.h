@@ -14,7 +14,7 @@ namespace assay::ops {
 struct BatchNormDesc {
   std::int64_t rows = 0;  // N * H * W
   std::int64_t channels = 0;
-  DType dtype = DType::f32;  // of x, y, residual and their gradients
+  DType dtype = DType::f32;  // type of x, y, residual and their gradients
   bool relu = false;
   bool residual = false;
   bool training = true;

@@ -23,9 +23,9 @@ struct ConvDesc {
   std::int64_t stride = 1;
   std::int64_t padding = 0;  // on each side
   std::int64_t groups = 1;
-  DType dtype = DType::f32;      // of x, y and their gradients
-  DType pack_from = DType::f32;  // of the weights that pack() reads
-  DType gradient = DType::f32;   // of the weights' gradient
+  DType dtype = DType::f32;      // type of x, y and their gradients
+  DType pack_from = DType::f32;  // type of the weights that pack() reads
+  DType gradient = DType::f32;   // type of the weights' gradient
   bool accumulate = false;       // adds to the weights' gradient
 
   std::int64_t p() const { return (h + 2 * padding - r) / stride + 1; }

@@ -14,7 +14,7 @@ struct CrossEntropyDesc {
   std::int64_t rows = 0;
   std::int64_t classes = 0;
   std::int64_t stride = 0;   // elements from row to row; at least classes
-  DType dtype = DType::f32;  // of logits and their gradient
+  DType dtype = DType::f32;  // type of logits and their gradient
   double smoothing = 0;
   std::int32_t ignored = -100;
   bool gradient = true;  // false in evaluation

@@ -14,7 +14,7 @@ enum class ElementwiseKind {
 struct ElementwiseDesc {
   ElementwiseKind kind = ElementwiseKind::cast;
   std::int64_t count = 0;
-  DType in = DType::f32;  // of a and b
+  DType in = DType::f32;  // type of a and b
   DType out = DType::f32;
   double alpha = 1;  // combine
   double beta = 1;

@@ -16,13 +16,13 @@ struct EmbeddingDesc {
   std::int64_t width = 0;
   bool positions = false;
   std::int64_t types = 0;         // 0: none
-  DType dtype = DType::f32;       // of y and dy
-  DType parameters = DType::f32;  // of the tables
-  DType gradient = DType::f32;    // of the tables' gradients
+  DType dtype = DType::f32;       // type of y and dy
+  DType parameters = DType::f32;  // type of the tables
+  DType gradient = DType::f32;    // type of the tables' gradients
   // Backward adds to the gradients; otherwise rows that were not looked up become zero. Two flags, because a tied table
   // already holds the head's gradient.
   bool accumulate_table = false;
-  bool accumulate_others = false;  // of positions and types
+  bool accumulate_others = false;  // the tables of positions and types
 
   bool operator==(const EmbeddingDesc&) const = default;
 };

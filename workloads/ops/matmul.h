@@ -39,7 +39,7 @@ struct MatmulDesc {
   DType out = DType::f32;
   bool transpose_a = false;  // a is stored (K, M)
   bool transpose_b = false;  // b is stored (N, K)
-  // Elements from one stored row to the next; 0: contiguous rows. aux has out's stride. Not with a packed b.
+  // Elements from one stored row to the next; 0: contiguous rows. aux has out's stride. A packed b has no strides.
   std::int64_t a_stride = 0;
   std::int64_t b_stride = 0;
   std::int64_t out_stride = 0;

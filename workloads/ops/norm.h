@@ -16,7 +16,7 @@ struct NormDesc {
   NormKind kind = NormKind::layer;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  DType dtype = DType::f32;  // of x, residual, sum, y and their gradients
+  DType dtype = DType::f32;  // type of x, residual, sum, y and their gradients
   bool residual = false;
   bool bias = true;  // layer norm only
   double epsilon = 1e-5;

@@ -31,7 +31,7 @@ class Made {
   std::variant<std::unique_ptr<Op>, std::string> value_;
 };
 
-// What all ops have in common.
+// The common part of all ops.
 class Op {
  public:
   virtual ~Op() = default;

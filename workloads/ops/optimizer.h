@@ -33,7 +33,7 @@ struct OptimizerDesc {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double momentum = 0.9;
-  DType master = DType::f32;  // of the updated weights and the moments
+  DType master = DType::f32;  // type of the updated weights and the moments
   DType gradient = DType::f32;
   DType parameter = DType::f32;  // if it differs from master, a rounded copy is written too
 };

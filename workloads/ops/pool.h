@@ -48,7 +48,7 @@ class PoolBackward : public Op {
  public:
   struct Args {
     const void* dy = nullptr;     // (N, P, Q, C)
-    const void* saved = nullptr;  // what forward saved
+    const void* saved = nullptr;  // the array that the forward op saved
     void* dx = nullptr;           // (N, H, W, C)
     void* workspace = nullptr;
   };

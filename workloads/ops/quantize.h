@@ -45,7 +45,7 @@ class Quantize : public Op {
 // found_infinity, since rounding would hide it.
 struct ScaleUpdateDesc {
   std::int64_t tensors = 0;
-  std::int64_t length = 16;  // of each history
+  std::int64_t length = 16;  // entries of each history
   int margin = 0;            // powers of two of headroom above the history's maximum
 
   bool operator==(const ScaleUpdateDesc&) const = default;

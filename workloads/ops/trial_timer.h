@@ -28,7 +28,7 @@ class TrialTimer {
   }
 
   // The result of `compare`, which times candidates. It is called again, without a gate, if one opens by itself: times
-  // before and after do not compare, since those after contain launches.
+  // before and after do not compare, since the later times contain launches.
   template <typename Compare>
   auto comparison(const Compare& compare) {
     const bool gated = !timed_out_;

@@ -18,8 +18,8 @@ constexpr auto words(CollectiveKind) {
 
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
-  std::int64_t elements = 0;  // of the whole array, of which each rank scatters or gathers its slice
-  DType dtype = DType::f32;   // of gradients or of weights
+  std::int64_t elements = 0;  // elements of the whole array, of which each rank scatters or gathers a slice
+  DType dtype = DType::f32;   // type of the gradients or weights
   std::int64_t count = 1;     // calls in a step
 
   std::int64_t bytes() const { return elements * static_cast<std::int64_t>(size_of(dtype)); }

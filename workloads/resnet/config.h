@@ -16,11 +16,11 @@ struct Config {
   BlockKind block = BlockKind::bottleneck;
   std::vector<std::int64_t> stages;  // blocks per stage; every stage after the first halves the image
   std::int64_t width = 64;           // channels of the first stage; each stage doubles them
-  std::int64_t groups = 1;           // of the 3 x 3 convolutions
+  std::int64_t groups = 1;           // groups of the 3 x 3 convolutions
   std::int64_t classes = 1000;
   std::int64_t image = 224;  // height and width
   bool small_stem = false;   // 3 x 3 without pooling, for small images; else 7 x 7 with stride 2, then pooling
-  // Pixels of the image for one of the last stage.
+  // Pixels of the image, along a side, for each pixel of the last stage.
   std::int64_t reduction() const { return (small_stem ? 1 : std::int64_t{4}) << (stages.size() - 1); }
   bool zero_last_scale = false;  // the last norm of each block starts at zero, so that blocks start as identities
 };

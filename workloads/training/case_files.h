@@ -13,7 +13,7 @@
 
 namespace assay::training {
 
-// Of a case with these settings; without a seed, one that fits any.
+// The identity of a case with these settings; without a seed it fits any seed.
 CheckpointIdentity identity_of(const Settings& settings, const data::TrainingSet& set,
                                std::optional<std::uint64_t> seed);
 // Why the case cannot continue from the checkpoint that `from` names, as far as its index and the sizes of its files
@@ -51,7 +51,7 @@ class CaseFiles {
 
 // Injects the fault corrupt-image if samples are image files: damages rank 0's first image of this seed.
 void damage_image(const data::TrainingSet& set, std::uint64_t seed, Context& context);
-// The check `unusable_samples`: names samples in files that cannot be used. Not made for generated data.
+// Adds the check `unusable_samples`, which names samples in files that cannot be used, unless the data are generated.
 void check_unusable(const data::TrainingSet& set, Checks& checks);
 
 }  // namespace assay::training

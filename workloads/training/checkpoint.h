@@ -22,7 +22,7 @@
 
 namespace assay::training {
 
-// What makes up a checkpoint beside the state. `meta` is for the caller.
+// The contents of a checkpoint beside the state. `meta` belongs to the caller.
 struct CheckpointNotes {
   CheckpointIdentity identity;
   std::string layout = {};
@@ -30,9 +30,9 @@ struct CheckpointNotes {
 };
 
 struct Transfer {
-  double seconds = 0;  // of a write: until it is on disk
+  double seconds = 0;  // time of a write until it is on disk
   std::uint64_t bytes = 0;
-  // Of the values of all arrays, whatever ranks hold: equal for equal states at any layout.
+  // Checksum of the values of all arrays, equal for equal states at any layout.
   std::string checksum;
 };
 
@@ -51,7 +51,7 @@ CheckpointNotes read_checkpoint(const std::filesystem::path& file, const Checkpo
                                 std::span<const nn::StatePart> parts, Device& device, Communicator& comm,
                                 Transfer* transfer = nullptr);
 
-// Of a part: the ranks that hold exactly this range.
+// The ranks that hold exactly this range of a part.
 struct Holders {
   int first = 0;  // the lowest rank
   int count = 0;

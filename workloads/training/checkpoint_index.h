@@ -31,14 +31,15 @@ class Checksum {
 };
 std::uint64_t checksum(std::span<const std::byte> bytes);
 
-// What a checkpoint must share with a case that continues from it. Empty: unknown (format 1), which fits anything.
+// The facts that a checkpoint must share with a case that continues from it. Empty: unknown (format 1), which fits
+// anything.
 struct CheckpointIdentity {
   std::string model;
   std::string mode;
   std::string precision;
   std::string optimizer;
   std::string data;  // the set's name and the length of a sample
-  std::string seed;  // of the case, the plan's included
+  std::string seed;  // the case's seed, the plan's included
   std::string global_batch;
 
   static void members(auto& self, auto& io) {
@@ -51,11 +52,11 @@ struct CheckpointIdentity {
 struct KeptRange {
   std::string name;
   std::string dtype;
-  std::vector<std::int64_t> shape;  // of the whole array
+  std::vector<std::int64_t> shape;  // shape of the whole array
   std::int64_t first = 0;
   std::uint64_t bytes = 0;
   std::uint64_t offset = 0;            // in the file
-  std::vector<std::string> checksums;  // of each piece
+  std::vector<std::string> checksums;  // one for each piece
 
   static void members(auto& self, auto& io) {
     io("name", self.name), io("dtype", self.dtype), io("shape", self.shape), io("first", self.first);
@@ -63,10 +64,10 @@ struct KeptRange {
   }
 };
 
-// What one rank wrote.
+// The file of one rank.
 struct KeptShard {
   int rank = 0;
-  std::uint64_t bytes = 0;  // of its file; 0: it wrote none
+  std::uint64_t bytes = 0;  // size of the file; 0: the rank wrote none
   std::vector<KeptRange> ranges;
 
   static void members(auto& self, auto& io) {
@@ -79,7 +80,7 @@ struct CheckpointIndex {
   CheckpointIdentity identity;
   std::string layout;        // in words; recorded, not demanded
   std::string slot;          // "a" or "b": which folder holds the shards
-  std::string checksum;      // of all arrays, whatever their ranges; empty in format 1
+  std::string checksum;      // checksum of all arrays, whatever their ranges; empty in format 1
   std::uint64_t pieces = 0;  // bytes of a piece; the last of a range may be shorter. 0: a range is one piece
   Json meta = Json::object();
   std::vector<KeptShard> shards;

@@ -25,7 +25,7 @@ struct ModelFile {
 ModelFile open_model(std::string_view family, const std::string& word);
 // Throws UsageError if `word` names a model of another family than `family`.
 void check_family(std::string_view family, std::string_view own, const std::string& word);
-// What a model is called: its file's name, or for a config.json its folder's.
+// The name of a model: its file's name, or for a config.json its folder's.
 std::string model_name(const std::filesystem::path& file);
 
 // Why a plan does not fit this machine's memory, on each of the world's ranks; nothing if it does, or for a GPU, which

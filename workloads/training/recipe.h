@@ -13,7 +13,7 @@ namespace assay::training {
 
 // Parameters of generated data, named as in workloads/data. Vocabulary, classes and sizes are the model's.
 struct GeneratedData {
-  int chains = 4;             // of the language
+  int chains = 4;             // hidden chains of the language
   std::int64_t shortest = 0;  // masked language: shortest sequence; 0: all have full length
   int label_noise = 100;      // images: labels per 1,000 that name another class
 };
@@ -31,17 +31,17 @@ struct Recipe {
   std::string source;       // the file
   nn::StepOptions options;  // optimizer, weight decay, clipping, label smoothing; the case sets the rest
   Schedule schedule;
-  // For quality mode; defaults in throughput mode. An optimizer step has micro_batch * accumulate samples over all
-  // ranks.
+  // Used in quality mode; throughput mode has these defaults. An optimizer step has micro_batch * accumulate samples
+  // over all ranks.
   std::int64_t micro_batch = 1;
   std::int64_t accumulate = 1;
   std::int64_t seq = 0;  // tokens per sequence; 0 for images
   GeneratedData data;
-  // For quality mode; absent in recipes that are only for throughput.
+  // Settings of quality mode; absent in recipes that are only for throughput.
   struct Quality {
     Target target;
     std::int64_t evaluate_every = 0;      // in samples; a multiple of the global batch
-    std::int64_t evaluation_samples = 0;  // of the validation set; a multiple of the micro-batch
+    std::int64_t evaluation_samples = 0;  // samples of the validation set; a multiple of the micro-batch
     std::int64_t max_samples = 0;         // after this many, a run has missed the target
   };
   std::optional<Quality> quality;

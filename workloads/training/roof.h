@@ -14,8 +14,8 @@ struct Roof {
   std::string source;
 };
 
-// From the sheets in configs/hardware, dense. On a CPU only if the ranks' threads fill whole sockets of a physical
-// machine, since sheets say nothing about part of a socket.
+// The dense peak in the sheets of configs/hardware. On a CPU it is known only if the ranks' threads fill whole sockets
+// of a physical machine, since sheets say nothing about part of a socket.
 std::optional<Roof> sheet_roof(const Context& context, std::string_view precision, int threads);
 // From an earlier `peak` case of the same run.
 std::optional<Roof> measured_roof(const Context& context, std::string_view precision, int threads);

@@ -26,11 +26,11 @@ inline bool is_quality(const Params& params) { return params.choice<Mode>("mode"
 
 inline constexpr const char* from_recipe = "recipe";
 inline constexpr const char* of_model = "model";
-inline constexpr const char* no_seq = "none";  // for image models
+inline constexpr const char* no_seq = "none";  // sequence length of image models
 inline constexpr const char* generated_path = "generated";
 inline constexpr const char* no_checkpoint = "none";
 
-// What differs between families of models.
+// Everything that differs between families of models.
 struct ModelFamily {
   const char* name;
   const char* summary;

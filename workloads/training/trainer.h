@@ -70,7 +70,7 @@ class Trainer {
   void open(std::shared_ptr<const data::TrainingSet> data, std::uint64_t seed, std::int64_t after = 0);
   // One optimizer step. Throws Error that names step and first tensor if a value is not finite.
   Step step(double learning_rate, const nn::Exchange& exchange = {});
-  // Only in mode quality, whose steps are planned with an evaluation.
+  // Evaluates the model; only in mode quality, whose steps are planned with an evaluation.
   Evaluation evaluate();
   // The fault slow-rank: from now on steps take twice as long on this rank, not counting waits for other ranks.
   void slow_down() { slow_ = true; }
@@ -78,7 +78,7 @@ class Trainer {
   void slow_loader() { late_data_ = true; }
   // The fault stall: from now on every twentieth step stops for ten times as long as the step before took.
   void stall() { stalls_ = true; }
-  // For fault injection: flips the upper mantissa bit of the part's first element, which stays finite.
+  // Injects a fault: flips the upper mantissa bit of the part's first element, which stays finite.
   void flip_bit(const nn::StatePart& part);
   // A part of the state that every rank holds whole.
   const nn::StatePart& common_weight(const std::vector<nn::StatePart>& state) const;
@@ -122,7 +122,7 @@ class Trainer {
   bool slow_ = false;
   bool late_data_ = false;
   bool stalls_ = false;
-  double last_seconds_ = 0;  // of the last step, without its data
+  double last_seconds_ = 0;  // time of the last step, without its data
   bool filled_ = false;      // the next step's batch is already sent
 };
 

@@ -15,7 +15,7 @@ enum class Position { learned, rotary, none };
 
 // Llama 3.1's scaling of the rotary frequencies for longer contexts: wavelengths above original_positions /
 // low_frequency_factor are multiplied by `factor`, those below original_positions / high_frequency_factor are kept, and
-// those in between interpolated.
+// wavelengths in between are interpolated.
 struct RotaryScaling {
   double factor = 1;
   double low_frequency_factor = 1;
@@ -28,7 +28,8 @@ struct Config {
   std::string family = "transformer";  // or "llama": the family of cases that trains it
   std::int64_t vocabulary = 0;
   std::int64_t positions = 0;  // maximum sequence length
-  std::int64_t window = 0;     // of sliding attention, which no layer has: longer sequences are refused; 0: none
+  std::int64_t window =
+      0;  // window of sliding attention. No layer has it, so longer sequences are refused; 0: no window
   std::int64_t layers = 0;
   std::int64_t width = 0;
   std::int64_t heads = 0;
@@ -49,7 +50,7 @@ struct Config {
   bool padding_mask = false;     // batches carry lengths
   std::int64_t token_types = 0;  // 0: none
   bool head_transform = false;   // a dense layer, gelu and norm before the head, and a bias, as in BERT
-  double deviation = 0.02;       // of the initial weights
+  double deviation = 0.02;       // standard deviation of the initial weights
   bool scaled_residual = false;  // projections into the residual stream start at deviation / sqrt(2 layers), as GPT-2's
 };
 

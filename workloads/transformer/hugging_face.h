@@ -9,11 +9,11 @@ class Cursor;
 
 namespace assay::transformer {
 
-// Whether this JSON is such a file, not one of configs/models.
+// Whether this JSON is a Hugging Face config.json, and not a file of configs/models.
 bool is_hugging_face(const Json& json);
 
-// Of llama, mistral, qwen2, gpt2 and bert: the model that AutoModelForCausalLM, or for bert AutoModelForMaskedLM, makes
-// of the file. Members that are absent have the defaults of the transformers library where it has any that do not
+// Reads llama, mistral, qwen2, gpt2 or bert: the model that AutoModelForCausalLM, or for bert AutoModelForMaskedLM,
+// makes of the file. Members that are absent have the defaults of the transformers library where it has any that do not
 // depend on its version. Adds a problem for each member that is missing or that this build cannot train. Dropout is
 // ignored.
 void read_hugging_face(const Cursor& cursor, Config& config);

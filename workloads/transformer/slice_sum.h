@@ -15,7 +15,7 @@ struct Estimated {
   std::optional<Interval> ci95;
 };
 
-inline constexpr std::int64_t few_layers = 2, more_layers = 4;  // of the slices
+inline constexpr std::int64_t few_layers = 2, more_layers = 4;  // layers of the two slices
 
 // Seconds of steps that were timed in turn, equally many of each: with few_layers, with more_layers, and of the whole
 // model, if that was timed.
@@ -27,7 +27,7 @@ struct SliceTimes {
 struct SliceSum {
   Estimated layer;
   Estimated outside;                    // embedding, head, loss, and what of the optimizer is theirs
-  Estimated step;                       // of all layers
+  Estimated step;                       // the step of all layers
   std::optional<Estimated> over_whole;  // `step` over the whole model's
 };
 

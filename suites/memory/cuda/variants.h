@@ -17,7 +17,7 @@ struct Walk {
   std::size_t tiles;  // per pass
   std::size_t turns;  // tiles of all passes
   std::size_t step;   // from a block's tile to its next one, within a pass; less than `tiles`
-  unsigned grid;      // as many blocks as there are turns, or fewer that stride
+  unsigned grid;      // blocks: one for each turn, or fewer blocks that stride
 };
 Walk walk_of(const Variant& variant, std::size_t vectors, std::uint64_t passes);
 

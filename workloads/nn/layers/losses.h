@@ -21,7 +21,7 @@ class LmHead {
   std::int64_t vocabulary_, width_;
 };
 
-// Of x (N, features): logits (N, classes) against targets (N).
+// The loss of logits (N, classes), computed from x (N, features), against targets (N).
 class Classifier {
  public:
   // Parameters NAME.weight (classes, features) and NAME.bias.

@@ -1,4 +1,4 @@
-// Which implementation a convolution gets: a fixed rule, so that the same descriptor gives the same bits again.
+// Chooses the implementation of a convolution by a fixed rule, so that equal descriptors give equal bits.
 #pragma once
 
 #include "workloads/ops/conv.h"

@@ -17,7 +17,7 @@ dnnl::engine& dnnl_engine();
 // Throws Error for a type that oneDNN lacks.
 dnnl::memory::data_type dnnl_type(DType dtype);
 
-// The caller provides scratch memory; f32 means f32, whatever ONEDNN_DEFAULT_FPMATH_MODE says.
+// The caller provides scratch memory; f32 means f32, whatever ONEDNN_DEFAULT_FPMATH_MODE is.
 dnnl::primitive_attr dnnl_attributes();
 
 // "oneDNN 3.2.0".

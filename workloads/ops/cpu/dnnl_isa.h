@@ -13,7 +13,7 @@ namespace assay::ops {
 // reported as "avx512_core_emulated_bf16".
 std::string dnnl_kernel_isa(std::string_view implementation, DType operand, unsigned effective_isa);
 
-// Whether this is one of oneDNN's naive kernels, whose speed says nothing about the machine.
+// Whether this is one of oneDNN's naive kernels, whose speed is no measure of the machine.
 bool is_reference_kernel(std::string_view implementation);
 
 // Without VNNI or AMX, u8 x s8 goes through vpmaddubsw, whose 16-bit pair sums saturate.

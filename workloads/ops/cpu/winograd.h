@@ -6,7 +6,7 @@
 
 namespace assay::ops {
 
-// For descriptors that suit. `plain` is oneDNN's op, which is only timed: choice() says how much longer it takes.
+// Takes descriptors that suit. `plain` is oneDNN's op, which is only timed: choice() tells how much longer it takes.
 std::unique_ptr<ConvForward> make_winograd_forward(const ConvDesc& desc, Made<ConvForward> plain);
 std::unique_ptr<ConvBackwardData> make_winograd_backward_data(const ConvDesc& desc, Made<ConvBackwardData> plain);
 std::unique_ptr<ConvBackwardWeights> make_winograd_backward_weights(const ConvDesc& desc,

@@ -12,11 +12,11 @@ namespace assay::ops {
 // Rows of scores of some heads of one sequence: (heads, queries, row_stride); columns [0, keys) contain scores.
 struct AttentionRows {
   std::int64_t sequence = 0;     // index in the batch
-  std::int64_t total_heads = 0;  // of the sequence
+  std::int64_t total_heads = 0;  // heads of the sequence
   std::int64_t first_head = 0;
-  std::int64_t heads = 0;  // of this block
+  std::int64_t heads = 0;  // heads of this block
   std::int64_t first_query = 0;
-  std::int64_t queries = 0;  // of this block
+  std::int64_t queries = 0;  // queries of this block
   std::int64_t keys = 0;
   std::int64_t row_stride = 0;  // a multiple of 8, at least keys
   std::int64_t seq = 0;

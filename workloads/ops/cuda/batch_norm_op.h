@@ -1,4 +1,4 @@
-// What batch norm's ops by our own kernels have in common.
+// Common parts of the batch norm ops that use our own kernels.
 #pragma once
 
 #include "workloads/ops/batch_norm.h"
@@ -23,7 +23,7 @@ class CudaBatchNorm : public CudaOp<Base> {
     if (desc.channels % lanes == 0) wide_ = BatchNormRows::of(desc.rows, desc.channels, lanes, this->units(), resident);
   }
 
-  // Of one set of partial sums.
+  // Size of one set of partial sums.
   std::size_t partial_bytes() const {
     return std::max(wide_.partial_floats(), narrow_.partial_floats()) * sizeof(float);
   }

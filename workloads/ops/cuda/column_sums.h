@@ -14,7 +14,7 @@ struct ColumnSums {
   std::int64_t columns = 0;       // per piece
   std::int64_t piece_stride = 0;  // elements from one piece to the next
   float* first = nullptr;         // (columns) of the first piece
-  float* second = nullptr;        // of the second; null: there is one piece
+  float* second = nullptr;        // sums of the second piece; null: there is only one
   bool accumulate = false;        // adds to the present values
 };
 

@@ -1,4 +1,4 @@
-// What ops by our own kernels have in common: names, supported types, launch shapes.
+// Common parts of ops that use our own kernels: names, supported types, launch shapes.
 #pragma once
 
 #include "harness/device/cuda/launch.h"

@@ -1,4 +1,5 @@
-// Remembers what trials chose: for this process by descriptor, and for later ones by name, in the cache of algorithms.
+// Remembers the choices of trials: for this process by descriptor, and for later processes by name, in the cache of
+// algorithms.
 #pragma once
 
 #include "harness/device/device.h"
@@ -12,12 +13,12 @@
 
 namespace assay::ops {
 
-// What was chosen among the algorithms of `libraries`, on devices of this name with this driver. Kept in the folder in
-// ASSAY_CACHE, if it is set.
+// The choices among the algorithms of `libraries`, on devices of this name with this driver. They are kept in the
+// folder in ASSAY_CACHE, if it is set.
 AlgorithmCache& algorithms_of(const Device& device, const std::string& libraries);
 
-// What trials between implementations chose. Valid for this version of cuDNN, of cuBLASLt and, since our own kernels
-// are among the candidates, of Assay.
+// The choices of trials between implementations, valid for this version of cuDNN, of cuBLASLt and, since our own
+// kernels are among the candidates, of Assay.
 AlgorithmCache& choices_of(const Device& device);
 
 // The choices for one kind of graph, for which key_of(graph) is defined; thread-safe. Choice::name() identifies the

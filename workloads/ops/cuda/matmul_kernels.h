@@ -33,7 +33,7 @@ class RowSums {
   DType dtype_;
   bool transposed_;
   std::int64_t m_, k_, stride_;
-  int parts_;  // of the rows of a transposed a
+  int parts_;  // parts into which the rows of a transposed a are divided
 };
 
 }  // namespace assay::ops

@@ -9,7 +9,7 @@
 
 namespace assay::ops {
 
-// For descriptors of f32, bf16 and fp16.
+// Batch norm and pooling by our own kernels, for descriptors of f32, bf16 and fp16.
 std::unique_ptr<BatchNormForward> own_batch_norm_forward(Device& device, const BatchNormDesc& desc);
 std::unique_ptr<BatchNormBackward> own_batch_norm_backward(Device& device, const BatchNormDesc& desc);
 std::unique_ptr<PoolForward> own_pool_forward(Device& device, const PoolDesc& desc);

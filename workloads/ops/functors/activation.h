@@ -32,7 +32,7 @@ struct GeluTanhGradient {
   ASSAY_HOST_DEVICE T operator()(T x) const {
     const Sigmoid<T> s = sigmoid_and_slope(T(2) * GeluTanh::inner(x));
     const T square = x * x;
-    const T derivative = GeluTanh::slope<T> * fma(T(3) * GeluTanh::cubic<T>, square, T(1));  // of u
+    const T derivative = GeluTanh::slope<T> * fma(T(3) * GeluTanh::cubic<T>, square, T(1));  // derivative of u
     // If the slope is zero, an overflowed derivative would give NaN.
     const T sum = fma(T(2) * s.slope * x, derivative, s.value);
     return s.slope == T(0) ? s.value : sum;

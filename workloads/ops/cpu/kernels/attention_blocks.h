@@ -231,9 +231,9 @@ void attention_forward(const AttentionHead& h) {
 template <typename Mode>
 struct BackwardScratch {
   using Unit = typename Mode::Unit;
-  Unit *keys, *key_columns, *values;                                   // of the whole sequence
+  Unit *keys, *key_columns, *values;                                   // the whole sequence's
   Unit *queries_across, *query_columns, *douts_across, *dout_columns;  // across: transposed block by block
-  Unit *rows, *weights, *dscore_rows, *dscores;                        // of one block
+  Unit *rows, *weights, *dscore_rows, *dscores;                        // one block's
   float *dkeys, *dvalues, *dqueries, *delta, *offset, *score_block, *dscore_block;
   Index floats;
   BackwardScratch(float* data, const Sizes& s) {

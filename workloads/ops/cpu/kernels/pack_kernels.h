@@ -13,7 +13,7 @@ struct PackedPanels {
   const float* from = nullptr;
   void* to = nullptr;
   std::int64_t k = 0, n = 0;
-  std::int64_t rows = 0;   // of a panel: k rounded up
+  std::int64_t rows = 0;   // rows of a panel: k rounded up
   std::int64_t width = 0;  // a multiple of 16
 };
 

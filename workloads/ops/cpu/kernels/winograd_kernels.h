@@ -12,7 +12,7 @@ namespace assay::ops {
 
 // Tiles of NHWC images, numbered by image, then row, then column.
 struct WinogradTiles {
-  std::int64_t h = 0;  // of the images
+  std::int64_t h = 0;  // height of the images
   std::int64_t w = 0;
   std::int64_t channels = 0;  // a multiple of channel_block
   std::int64_t tiles_h = 0;
@@ -39,8 +39,8 @@ struct WinogradProduct {
 };
 
 struct WinogradKernels {
-  std::int64_t columns = 0;  // of a panel of b
-  std::int64_t rows = 0;     // of c kept in registers at once
+  std::int64_t columns = 0;  // columns of a panel of b
+  std::int64_t rows = 0;     // rows of c kept in registers at once
 
   // Transforms tiles [begin, end) of the images into tiles 0 .. end - begin of `to`.
   void (*input)(const WinogradTiles&, const float* images, std::int64_t begin, std::int64_t end, float* to);

@@ -10,8 +10,8 @@
 
 namespace assay::ops::cudnn {
 
-// As BatchNormDesc: x, residual and y are (rows, channels), dense, of `dtype`; the others are f32 (channels). Training:
-// batch norm that saves its statistics and writes updated running statistics to other tensors than it reads.
+// Described by BatchNormDesc: x, residual and y are (rows, channels), dense, of `dtype`; the others are f32 (channels).
+// Training: batch norm that saves its statistics and writes updated running statistics to other tensors than it reads.
 // Evaluation: elementwise operations on the running statistics.
 struct BatchNormGraph {
   std::int64_t rows = 1, channels = 1;
@@ -36,13 +36,13 @@ std::string key_of(const BatchNormGraph& graph);
 
 Plans batch_norm_forward_plans(const BatchNormGraph& graph, const Limits& limits);
 
-// As BatchNormDesc in training: alone, or behind ReLU with a residual, whose gradient is written; ReLU's mask is y > 0.
-// cuDNN has nothing for ReLU alone.
+// Described by BatchNormDesc, in training: alone, or behind ReLU with a residual, whose gradient is written; ReLU's
+// mask is y > 0. cuDNN has nothing for ReLU alone.
 struct BatchNormGradientGraph {
   std::int64_t rows = 1, channels = 1;
   DType dtype = DType::f32;  // or bf16, fp16
   bool relu_and_residual = false;
-  bool two_gradients = false;  // only with relu_and_residual
+  bool two_gradients = false;  // allowed only with relu_and_residual
 
   auto operator<=>(const BatchNormGradientGraph&) const = default;
 };

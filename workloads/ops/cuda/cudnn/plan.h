@@ -45,7 +45,7 @@ struct Limits {
   std::size_t max_plans = 8;                             // from the heuristics' best guess on
   bool deterministic = true;                             // the same bits from the same operands
   bool full_f32 = false;                                 // f32 products without TF32
-  std::string name = {};                                 // only the plan of this name; empty: any
+  std::string name = {};                                 // builds only the plan of this name; empty: any
 };
 
 // In the order of cuDNN's heuristics, mode A before the fallback; none, and the reason, if it has no engine.
