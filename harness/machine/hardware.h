@@ -29,7 +29,7 @@ struct HardwareSheet {
   std::optional<std::uint64_t> memory_bytes;
   std::optional<double> tdp_watts;
   std::vector<Link> links;
-  std::map<std::string, std::string> sources;  // by member: "peak", "memory_bandwidth", ...
+  std::map<std::string, std::string> sources;  // one for each member: "peak", "memory_bandwidth", ...
 };
 
 // Throws UsageError that lists every error of the file with its place; a figure without a source is an error.

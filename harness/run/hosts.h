@@ -1,4 +1,4 @@
-// This process's part in a run: supervisor of the hosts that take part, or agent of one of them.
+// This process's part in a run: the supervisor of the hosts that take part, or the agent of a host.
 #pragma once
 
 #include "harness/hosts/agents.h"

@@ -28,7 +28,7 @@ class Answer {
   virtual void fill_send(void* part, std::size_t first, std::size_t count) const = 0;
   // Fills what the call reads; poisons the rest.
   virtual void fill_in_place(void* part, std::size_t first, std::size_t count) const = 0;
-  // Checks the result of a call; `in_place` says where a reduce-scatter leaves it. Ignores elements outside it.
+  // Checks the result of a call; `in_place` tells where a reduce-scatter leaves it. Ignores elements outside it.
   virtual void check_receive(Wrong& wrong, const void* part, bool in_place, std::size_t first,
                              std::size_t count) const = 0;
   virtual void check_send(Wrong& wrong, const void* part, std::size_t first, std::size_t count) const = 0;

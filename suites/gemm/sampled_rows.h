@@ -26,7 +26,7 @@ struct Mismatch {
 
 class SampledRows {
  public:
-  // a and b in host memory, stored as the shape says. Integer products are exact below 2^53.
+  // a and b are in host memory, stored as in the shape. Integer products are exact below 2^53.
   SampledRows(const Shape& shape, const void* a, const void* b, const cpu::Team& team);
 
   const std::vector<std::int64_t>& rows() const { return rows_; }

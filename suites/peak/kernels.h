@@ -47,7 +47,7 @@ struct Kernel {
 
 // All loops of this build; for each dtype from the narrowest instruction set to the widest.
 std::span<const Kernel> kernels();
-// Null if there is no such loop.
+// The loop for a dtype and instruction set; null if there is none.
 const Kernel* find_kernel(std::string_view dtype, std::string_view isa);
 // The loops of a dtype that this processor can run.
 std::vector<const Kernel*> supported_kernels(std::string_view dtype);

@@ -130,7 +130,7 @@ class Builder {
   }
   // A product whose b is a parameter: packed if the backend supports it, else plain.
   std::shared_ptr<ops::Matmul> weight_matmul(ops::MatmulDesc desc);
-  // The parameter in the form the op needs (packed, if so, by this program when required).
+  // The parameter in the form that the op needs; this program packs it if the op needs it packed.
   template <typename Op>
   Tensor operand(Parameter parameter, const std::shared_ptr<Op>& op) {
     const std::size_t bytes = op->packed_bytes();

@@ -105,7 +105,7 @@ class TrainingStep {
   // Host memory for the next batch.
   Inputs inputs(std::int64_t micro_batch);
   // Starts copying inputs() to a device with its own memory, concurrently with its work. The next step uses that copy,
-  // and inputs() may be filled for the one after. If it was not called, step() does so.
+  // and inputs() may be filled for the one after. If it was not called, step() copies them.
   void prefetch_inputs();
   // Undoes prefetch_inputs().
   void discard_prefetched();

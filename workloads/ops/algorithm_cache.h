@@ -38,7 +38,7 @@ std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer
 class AlgorithmCache {
  public:
   // `owner` names what the algorithms are valid for: versions of library and driver, and device. Empty folder: no file
-  // is kept. Of several lines for one key the last one counts.
+  // is kept. If a key has several lines, the last counts.
   AlgorithmCache(const std::filesystem::path& folder, const std::string& owner);
 
   // The cached algorithm for the key if `accept` takes it, which returns false if the library no longer offers it; else

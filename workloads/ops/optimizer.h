@@ -96,7 +96,7 @@ class GradientNorm : public Op {
 // The desc's pieces, or all of its elements, cut into blocks, each of which is summed by itself.
 std::vector<GradientNormDesc::Piece> square_sum_blocks(const GradientNormDesc& desc);
 
-// GradientNorm's scale (above); 0 without a valid target. For devices that share the host's memory.
+// GradientNorm's scale (above); 0 without a valid target. Used by devices that share the host's memory.
 inline float gradients_scale(const StepState& state, const GradientNorm::Args& args) {
   if (!args.valid) return state.loss_scale;
   return static_cast<float>(static_cast<double>(state.loss_scale) *

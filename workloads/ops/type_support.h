@@ -10,8 +10,8 @@
 namespace assay::ops {
 
 // Why the device multiplies nothing of this type, in a sentence for people: "this CPU has no bf16 arithmetic". Absent
-// if it does. Asks the backend for a small product, so that every case says the same; f64, f32 and integers are not
-// asked for: their products lack more than a type (a library, a form).
+// if it does. Asks the backend for a small product, so that all cases give the same reason. Products of f64, f32 and
+// integers are not asked for: where they are missing, more than the type is missing (a library, a form).
 std::optional<std::string> why_no_arithmetic(Device& device, DType type);
 
 }  // namespace assay::ops

@@ -1,5 +1,5 @@
-// The index of a checkpoint: which ranges of which arrays lie where, with checksums. checkpoint.h says how both formats
-// are laid out.
+// The index of a checkpoint: which ranges of which arrays lie where, with checksums. checkpoint.h describes both
+// formats.
 #pragma once
 
 #include "harness/json/fwd.h"

@@ -1,4 +1,4 @@
-// Throughput mode: times steps one by one; measures and checks everything else afterwards.
+// Throughput mode times steps one by one, and measures and checks everything else afterwards.
 #pragma once
 
 #include "harness/plan/case.h"

@@ -27,8 +27,8 @@ AlgorithmCache& choices_of(const Device& device);
 template <typename Graph, typename Choice>
 class KnownChoices {
  public:
-  // This process's earlier choice, or the one that an earlier process made, by `named(name)`, which returns nothing if
-  // there is no such candidate now; else the result of `search()`: nothing if there is no candidate.
+  // Returns this process's earlier choice, or that of an earlier process by `named(name)`, which returns nothing if the
+  // candidate no longer exists; else the result of `search()`, which is nothing if there is no candidate.
   template <typename Named, typename Search>
   std::optional<Choice> find(const Device& device, const Graph& graph, const Named& named, const Search& search) {
     {

@@ -68,7 +68,7 @@ struct OwnOrCudnnTrial {
   TryOut<Op> run;
 };
 
-// The fastest op, of those that agree with the first, our own kernel's.
+// The fastest of the ops whose results agree with the first one's, which uses our own kernel.
 template <typename Op>
 OwnOrCudnn try_all(Device& device, Stream& stream, std::vector<OwnOrCudnn> choices,
                    std::vector<std::unique_ptr<Op>> ops, const OwnOrCudnnTrial<Op>& trial) {

@@ -44,9 +44,10 @@ class TrialArrays {
   void compare(std::string name, void* data, DType dtype, std::int64_t count, const Tolerance& tolerance) {
     outputs_.push_back({std::move(name), data, dtype, count, tolerance, nullptr});
   }
-  // Runs on the original contents of all arrays and keeps the outputs, to compare those of other runs with.
+  // Runs on the original contents of all arrays and keeps the outputs, with which other runs are compared.
   void expect(const std::function<void()>& run);
-  // Runs on the original contents of all arrays: the first output that disagrees with those kept, or nothing.
+  // Runs on the original contents of all arrays. Returns the first output that disagrees with the kept outputs, or
+  // nothing.
   std::string disagreement(const std::function<void()>& run);
 
  private:

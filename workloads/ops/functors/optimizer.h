@@ -24,7 +24,7 @@ struct AdamwUpdate {
   T beta2, beta2_rest;
   T epsilon;
   T coefficient;              // gradients are multiplied by it
-  T learning_rate;            // for the decay
+  T learning_rate;            // scales the decay
   T step_size;                // learning rate / (1 - beta1^step)
   T inverse_root_correction;  // 1 / sqrt(1 - beta2^step)
 
