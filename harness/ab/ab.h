@@ -1,4 +1,4 @@
-// A decision between two sides today: measures them in turn until the answer stands.
+// Decides between two sides: measures them in turn until the answer is certain.
 #pragma once
 
 #include "harness/core/clock.h"
@@ -23,7 +23,7 @@ struct Figure {
 };
 
 // Measures a side once: a figure per case, the same cases each time. Empty: it was not finished at the deadline, or was
-// interrupted; no more is measured then. What it throws goes to the caller of run().
+// interrupted; no more is measured then. Its exceptions go to the caller of run().
 using Side = std::function<std::vector<Figure>(Clock::time_point deadline)>;
 
 using Verdict = PairVerdict;
@@ -36,7 +36,7 @@ struct Outcome {
   double ratio = 1;
   // Contain the ratio with probability 1 - error, of all cases at once; unknown ends are 0 and infinite.
   double low = 0, high = std::numeric_limits<double>::infinity();
-  std::size_t pairs = 0;  // until the verdict stood
+  std::size_t pairs = 0;  // pairs until the verdict
 };
 
 struct Case {
@@ -50,7 +50,7 @@ struct Options {
   double tolerance = 0.02;  // changes up to this size are `same`; above 0, below 1
   double error = 0.05;      // probability that any verdict is wrong, however many cases; above 0, below 1
   double budget = 600;      // seconds for everything; above 0
-  std::uint64_t seed = 0;   // of the order within pairs
+  std::uint64_t seed = 0;   // seed of the order within pairs
 };
 
 enum class Ended { decided, budget, interrupted };
@@ -67,7 +67,7 @@ struct Result {
 
 // Measures each side once to warm up, then pairs in random order until every case has its verdict, the budget is used
 // up, or what is left of it is shorter than any pair so far. Throws UsageError for options out of range and for figures
-// of the warm-up that cannot be compared; Error if later ones cannot.
+// of the warm-up that cannot be compared; Error if later figures cannot.
 Result run(const Side& a, const Side& b, const Options& options);
 
 }  // namespace assay::ab

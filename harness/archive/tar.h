@@ -16,7 +16,7 @@ struct TarMember {
 };
 
 struct TarLimits {
-  std::uintmax_t bytes = std::uintmax_t{1} << 30;  // of the whole archive
+  std::uintmax_t bytes = std::uintmax_t{1} << 30;  // limit of the whole archive
   std::size_t members = 100'000;
 };
 

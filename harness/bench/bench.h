@@ -19,7 +19,7 @@ namespace assay {
 
 struct BenchRequest {
   std::vector<std::string> flags;                   // Google Benchmark's own
-  std::vector<PlannedCase> cases;                   // for one rank; each becomes KEY/manual_time
+  std::vector<PlannedCase> cases;                   // planned for one rank; each becomes KEY/manual_time
   std::function<std::unique_ptr<Device>()> device;  // called before the first case, but not to list cases
   std::filesystem::path cache_dir;
 };

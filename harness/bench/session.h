@@ -22,7 +22,7 @@ class Session {
   std::optional<std::string> open(std::size_t index);
   // Measures about `iterations` repetitions (items, of a loader); returns a time in seconds per iteration.
   std::vector<double> measure(std::int64_t iterations);
-  // What was wrong with the answer of the last measure(); nullopt if it was right.
+  // The error in the answer of the last measure(); nullopt if the answer was right.
   std::optional<std::string> fault();
   // Metrics of the last measure().
   std::vector<Metric> metrics();

@@ -13,7 +13,7 @@
 namespace assay {
 
 inline constexpr int channel_protocol = 1;
-// Of this build; both ends must have the same.
+// The version of this build; both ends must have the same.
 std::string channel_version();
 
 // Splits bytes into lines of bounded length.
@@ -45,7 +45,7 @@ class ChannelServer {
     bool every_interface = false;
     int port = 0;            // 0: any that is free
     std::string hosts = {};  // names or addresses of this host, separated by commas; empty: its own name
-    bool guests = false;     // whether clients that are no rank may say hello
+    bool guests = false;     // whether clients that are no rank may connect
     std::string token = {};  // for the whole life of the server; empty: a random one per group
   };
   // Throws Error when it cannot listen there.
@@ -55,7 +55,7 @@ class ChannelServer {
   ChannelServer(const ChannelServer&) = delete;
   ChannelServer& operator=(const ChannelServer&) = delete;
 
-  // For ASSAY_SUPERVISOR: host:port, or several separated by commas; "@NAME" where no interface is up.
+  // The value of ASSAY_SUPERVISOR: host:port, or several separated by commas; "@NAME" where no interface is up.
   const std::string& address() const { return address_; }
   const std::string& token() const { return token_; }
   // Disconnects every peer and makes a new token, so that stragglers of an earlier group are strangers.
@@ -72,7 +72,7 @@ class ChannelServer {
   };
   // Waits up to `timeout_ms` for the channel or for `others`, whose revents are set.
   std::vector<Event> wait(int timeout_ms, std::vector<pollfd>& others);
-  // What wait() waits for, for a poll elsewhere that is followed by wait(0).
+  // Adds the descriptors that wait() waits for, for a poll elsewhere that is followed by wait(0).
   void add_fds(std::vector<pollfd>& fds) const;
   // False when the rank is not connected or does not read.
   bool send(int rank, const Message& message);
@@ -93,7 +93,7 @@ class ChannelServer {
     std::string from;
   };
 
-  // Whether a rank has not said hello yet.
+  // Whether the Hello of a rank is missing.
   bool expecting() const;
   // Whether one more stranger may connect; drops the one that has been silent longest to make room.
   bool listen_at(const Listen& where);

@@ -14,7 +14,7 @@
 
 namespace assay {
 
-// What every client says first.
+// The first message of every client.
 message::Hello hello_message(const std::string& role, const std::string& token, int rank, int size);
 
 class ChannelClient {

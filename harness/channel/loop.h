@@ -23,8 +23,8 @@ class PollSource {
 // Reads `source`, at least once, until `done` or for `seconds`. The last value of `done`.
 bool read_until(PollSource& source, double seconds, const std::function<bool()>& done);
 
-// Called by a ChannelLoop. What handling a message throws is logged and costs that message, except for a RunDirError,
-// which ends the run.
+// Called by a ChannelLoop. An exception while a message is handled is logged and costs that message, except for a
+// RunDirError, which ends the run.
 class ChannelHandler {
  public:
   virtual ~ChannelHandler() = default;
@@ -36,7 +36,7 @@ class ChannelHandler {
   virtual void on_silent(int peer, double seconds) = 0;
   // A line for stderr.
   virtual void note(const std::string& line) = 0;
-  // For such lines: "rank 3".
+  // The peer's name in these lines of the log: "rank 3".
   virtual std::string name_of_peer(int peer) const = 0;
 };
 

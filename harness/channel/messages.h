@@ -40,7 +40,7 @@ struct Hello {
 struct Refused {
   static constexpr std::string_view type = "refused";
   std::string reason;
-  int rank = 0;  // that the hello named
+  int rank = 0;  // the rank that the Hello named
   static void members(auto& self, auto& io) { io("reason", self.reason), io("rank", self.rank); }
 };
 
@@ -61,7 +61,7 @@ struct Where {
   static constexpr std::string_view type = "where";
   static void members(auto&, auto&) {}
 };
-// The work is done; either end may say so.
+// The work is done; either end may send this.
 struct End {
   static constexpr std::string_view type = "end";
   static void members(auto&, auto&) {}
@@ -69,7 +69,7 @@ struct End {
 struct Heartbeat {
   static constexpr std::string_view type = "heartbeat";
   std::uint64_t begun = 0, ended = 0;  // collectives that a rank entered and left
-  std::string call;                    // the last one it entered
+  std::string call;                    // the last call that it entered
   static void members(auto& self, auto& io) { io("begun", self.begun), io("ended", self.ended), io("call", self.call); }
 };
 // A rank enters a phase of its case.
@@ -112,7 +112,7 @@ struct Share {
 struct FileText {
   static constexpr std::string_view type = "file";
   std::string name, text;
-  bool replace = false;  // what the file holds; else it is appended
+  bool replace = false;  // replaces the file's contents; else it is appended
   static void members(auto& self, auto& io) {
     io("name", self.name), io("text", self.text), io("replace", self.replace);
   }
@@ -137,7 +137,7 @@ struct Go {
   std::string device;
   bool share_gpu = false;
   Json plan = Json::object();    // without its cases
-  std::vector<double> timeouts;  // of the cases; 0: derived from the estimate
+  std::vector<double> timeouts;  // timeouts of the cases; 0: derived from the estimate
   std::map<std::string, std::string> labels;
   std::vector<std::string> flags;
   Json faults = Json::array();  // a set of Fault
@@ -165,7 +165,7 @@ struct Note {
 
 // Between supervisor and agents.
 
-// What an agent's host has: a HostInfo.
+// The HostInfo of an agent's host.
 struct Host {
   static constexpr std::string_view type = "host";
   Json info = Json::object();
@@ -200,7 +200,7 @@ struct Clear {
   int id = 0;
   static void members(auto& self, auto& io) { io("id", self.id); }
 };
-// What a process printed.
+// Text that a process printed.
 struct Printed {
   static constexpr std::string_view type = "output";
   int id = 0;
@@ -209,7 +209,7 @@ struct Printed {
 };
 struct Ended {
   static constexpr std::string_view type = "ended";
-  int id = 0, status = 0;  // as of wait()
+  int id = 0, status = 0;  // as from wait()
   static void members(auto& self, auto& io) { io("id", self.id), io("status", self.status); }
 };
 // A guest's request: run a line of sh on a host.

@@ -27,7 +27,7 @@ class CallCount {
   struct Seen {
     std::uint64_t begun = 0;
     std::uint64_t ended = 0;
-    const char* name = "";  // of the last call begun
+    const char* name = "";  // the last call that was begun
   };
   Seen seen() const {
     Seen now;
@@ -108,7 +108,7 @@ class Communicator {
 
   // The transports of every connection that this process has made so far: "P2P/CUMEM, SHM/direct/direct". Libraries
   // connect at the first call that needs it and keep the connection, so it may be from before this case. Empty:
-  // none, or this communicator never says. Throws Error with the reason if they are unknown here.
+  // none, or this communicator does not report them. Throws Error with the reason if they are unknown here.
   virtual std::string connections() { return {}; }
   // Warnings for readers of a record, with a fix for each, such as a socket between two GPUs of one host.
   virtual std::vector<std::string> remarks() { return {}; }
@@ -117,14 +117,14 @@ class Communicator {
     call();
     return {};
   }
-  // Why the library cannot register memory so; empty if it can. Called on every rank.
+  // Why the library cannot register memory in this way; empty if it can. Called on every rank.
   virtual std::string why_not_registered(Registration how) {
     (void)how;
     return implementation() + " registers no memory";
   }
-  // Device memory registered with the library, which may then access it directly. Empty if the library has no such
-  // thing; throws Error if there is not enough. Symmetric memory is allocated on every rank, the same number of bytes.
-  // Release it before the communicator.
+  // Device memory registered with the library, which may then access it directly. Empty if the library cannot
+  // register memory; throws Error if there is not enough. Symmetric memory is allocated on every rank, the same number
+  // of bytes. Release it before the communicator.
   virtual Buffer allocate_registered(std::size_t bytes, Registration how) {
     (void)bytes, (void)how;
     return {};

@@ -1,4 +1,4 @@
-// What libassay-mpi.so exports. Includes no MPI header, so the binary does not need MPI.
+// The functions that libassay-mpi.so exports. Includes no MPI header, so the binary does not need MPI.
 #pragma once
 
 #include "harness/comm/communicator.h"

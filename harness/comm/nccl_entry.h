@@ -1,5 +1,5 @@
-// What libassay-cuda.so exports for collectives between GPUs. Includes no NCCL or CUDA header, so the binary needs
-// neither.
+// The functions that libassay-cuda.so exports for collectives between GPUs. Includes no NCCL or CUDA header, so the
+// binary needs neither.
 #pragma once
 
 #include "harness/comm/communicator.h"
@@ -16,7 +16,7 @@ struct NcclWorld {
   int size = 1;
   bool several_hosts = false;
   bool share_gpu = false;       // ranks may share a GPU: sockets on loopback, no InfiniBand
-  double timeout_seconds = 60;  // for all ranks to arrive
+  double timeout_seconds = 60;  // time for all ranks to arrive
 };
 
 // Passes rank 0's address and NCCL id to all ranks: rank 0 calls it with that text, the others with ""; all get rank

@@ -24,10 +24,10 @@ class NcclLog {
   void add(std::string_view text);
 
   const std::set<NcclLink>& links() const { return links_; }
-  // The distinct transports in alphabetical order. A multicast group (NVLS) is none of them: whether a call used it is
-  // said by choice().
+  // The distinct transports in alphabetical order. A multicast group (NVLS) is none of them; choice() tells whether a
+  // call used it.
   std::string transports() const;
-  // Of the last collective call logged under the subsystem TUNING: "RING/LL128". Empty: none.
+  // The choice of the last collective call logged under the subsystem TUNING: "RING/LL128". Empty: none.
   const std::string& choice() const { return choice_; }
   void forget_choice() { choice_.clear(); }
   // NCCL's last warning; empty if there was none.
@@ -44,8 +44,8 @@ class NcclLog {
 
 // An anonymous file that NCCL can open by its path, to log there.
 struct NcclLogFile {
-  int fd = -1;          // of the caller; -1: there is none
-  std::string path;     // for NCCL_DEBUG_FILE
+  int fd = -1;          // the caller's; -1: there is none
+  std::string path;     // the value for NCCL_DEBUG_FILE
   std::string why_not;  // empty if there is one
 };
 

@@ -1,4 +1,4 @@
-// What cases run on: a device with streams, events and buffers. Backends: cpu/ and the cuda module.
+// The interface of devices that cases run on, with streams, events and buffers. Backends: cpu/ and the cuda module.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -105,13 +105,13 @@ struct DeviceInfo {
   std::string name;                          // "Intel Emerald Rapids", "NVIDIA H200"
   std::string uuid;                          // empty on a CPU
   std::string pci;                           // empty on a CPU
-  std::optional<int> numa_node = {};         // of the host, next to a GPU; absent: unknown, or a CPU
-  std::uint64_t memory_bytes = 0;            // that this process may use
-  std::uint64_t last_level_cache_bytes = 0;  // that this process can use
+  std::optional<int> numa_node = {};         // the host's node next to a GPU; absent: unknown, or a CPU
+  std::uint64_t memory_bytes = 0;            // memory that this process may use
+  std::uint64_t last_level_cache_bytes = 0;  // cache that this process can use
   int compute_units = 0;                     // CPUs of this rank, or SMs
   int compute_capability = 0;                // 90 for sm_90; 0 on a CPU
   std::string software;                      // "CUDA 13.0, driver 580.159.03"; empty on a CPU
-  bool emulated = false;                     // a stand-in for a GPU in tests: its timings mean nothing
+  bool emulated = false;                     // an emulated GPU of tests, whose timings mean nothing
 };
 
 // Where a GPU keeps data of this size that all its multiprocessors use again and again: "L2" or "L2, in part memory";
@@ -170,9 +170,10 @@ class Device {
 // Throws Error with the reason if it is not available.
 std::unique_ptr<Device> make_device(DeviceKind kind, int local_rank);
 
-// What the CUDA module finds on this machine. A child process looks, so that this one never loads CUDA and may fork.
+// The result of looking for GPUs with the CUDA module. A child process looks, so that this process never loads CUDA and
+// may fork.
 struct CudaProbe {
-  int gpus = 0;         // that a process here sees
+  int gpus = 0;         // GPUs that a process here sees
   std::string problem;  // why none can be used; empty when one can
 };
 CudaProbe probe_cuda();

@@ -90,7 +90,7 @@ Json json_of(const T& value);
 template <typename T>
 void read_json(const JsonValue& value, T& to);
 
-// What members() is given to write an object.
+// The argument of members() that writes an object.
 class MemberWriter {
  public:
   template <typename T>
@@ -117,7 +117,7 @@ class MemberWriter {
   Json json_ = Json::object();
 };
 
-// What members() is given to read one.
+// The argument of members() that reads an object.
 class MemberReader {
  public:
   explicit MemberReader(const JsonValue& object) : object_(object) {}
@@ -248,7 +248,7 @@ void read_json(const JsonValue& value, T& to) {
   } else if constexpr (json_form::is_list<T>) {
     json_form::read_list(value, to);
   } else if constexpr (std::same_as<T, Json>) {
-    // Of the kind of its default.
+    // The value must be of the kind of its default.
     if (to.is_array() ? !value.is_list() : !value.is_object()) JsonValue::fail(to.is_array() ? "a list" : "an object");
     to = parse_untrusted(value.text());
   } else {

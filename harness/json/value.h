@@ -1,5 +1,5 @@
-// A value of a JSON text as simdjson parsed it, valid while its parser is. What is asked for must be there: each
-// function throws Mismatch if the value is of another type.
+// A value of a JSON text as simdjson parsed it, valid while its parser is. The requested value must exist: each
+// function throws Mismatch if it is of another type.
 #pragma once
 
 #include "harness/json/shared.h"

@@ -12,7 +12,7 @@
 
 namespace assay {
 
-// What a report needs to be equal.
+// The attributes that a report needs to be equal.
 struct Scope {
   // Two sides, whose labels differ on purpose. Schema 1 does not tell the user's labels from conditions: between sides
   // neither counts for its records.

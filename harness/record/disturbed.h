@@ -6,11 +6,11 @@
 
 namespace assay {
 
-inline constexpr double notable_cpus = 0.05;  // of a CPU
+inline constexpr double notable_cpus = 0.05;  // share of a CPU
 
 // Whether this part of what the run lost (`outside.cpus`, its steal, what a quota held back) counts.
 inline bool notable(const OutsideCpu& outside, double cpus) {
-  constexpr double notable_seconds = 0.05;  // of CPU time: five of the kernel's ticks
+  constexpr double notable_seconds = 0.05;  // CPU time of five of the kernel's ticks
   return cpus > notable_cpus && cpus * outside.seconds >= notable_seconds;
 }
 

@@ -7,7 +7,7 @@
 
 namespace assay {
 
-// The checks that failed and the first line of the reason if that says more: "check wrong_elements: 3 wrong elements",
+// The checks that failed and the first line of the reason if it tells more: "check wrong_elements: 3 wrong elements",
 // "check sum", "killed by signal 9".
 std::string failure_of(const Record& record);
 

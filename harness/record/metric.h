@@ -28,7 +28,7 @@ struct Metric {
   Better better = Better::higher;
   std::optional<double> of_peak;    // fraction of the peak that the record's labels name
   std::optional<double> reference;  // the normal value in `unit`, from a file with sources
-  // What one repetition does (FLOP, bytes, calls), if the figure follows from the median of the record's samples: the
+  // The work of one repetition (FLOP, bytes, calls), if the figure follows from the median of the record's samples: the
   // rate work / median, or, where lower is better, the time median / work.
   std::optional<double> work = {};
 
@@ -57,7 +57,7 @@ struct Matrix {
   std::string metric;  // bandwidth, latency
   std::string unit;
   Better better = Better::higher;
-  std::vector<int> ranks;      // of rows and columns, in their order
+  std::vector<int> ranks;      // the ranks of rows and columns, in their order
   std::vector<double> values;  // row by row; NaN if there is none, as on the diagonal
 
   double at(std::size_t row, std::size_t column) const { return values[row * ranks.size() + column]; }

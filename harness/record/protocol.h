@@ -14,22 +14,22 @@ namespace assay {
 // Decided before the first sample, never measured: what is found while sampling (repetitions per sample, number of
 // samples, why it stopped) belongs to the samples.
 struct Protocol {
-  enum class Form { repeat, steps, window, procedure };  // of the Sampler; rounds are recorded as `repeat`
+  enum class Form { repeat, steps, window, procedure };  // the Sampler's form; rounds are recorded as `repeat`
   enum class Cache { cold, hot, warm, none };            // cold: buffers are rotated, or the cache flushed
   // Many back-to-back repetitions per sample, or one; or many that were captured in a graph, which is launched.
   enum class Batching { batched, isolated, graph };
 
   Form form = Form::repeat;
-  std::string data = "normal";  // what the inputs hold: normal, zeros, uniform, integers, files, ...
+  std::string data = "normal";  // values of the inputs: normal, zeros, uniform, integers, files, ...
   Cache cache = Cache::cold;
   Batching batching = Batching::batched;
   std::string timer;            // the device's: steady_clock, cuda_event
   double warmup_seconds = 0.1;  // and at least one repetition
   int min_samples = 30;
   int max_samples = 0;               // 0: the stop rule's limit, 100,000
-  double max_seconds = 3.0;          // of measuring; the stop rule may end it earlier
+  double max_seconds = 3.0;          // time limit of measuring; the stop rule may end it earlier
   double target_relative_ci = 0.01;  // half width of the 95 % interval over the median at which sampling stops
-  // What else must be equal for figures to compare: isa, page_size, numa, ...
+  // Everything else that must be equal for figures to compare: isa, page_size, numa, ...
   std::map<std::string, std::string> details;
 
   // Samples of `repeat` go behind the device's gate: each repetition enqueues `launches` (kernels, copies, graphs) and

@@ -20,7 +20,7 @@ namespace assay {
 
 class JsonValue;
 
-inline constexpr int record_schema = 2;  // of records and run.json as they are written
+inline constexpr int record_schema = 2;  // the schema in which records and run.json are written
 
 // Throws Error, unless this build reads records and runs of this schema.
 void check_schema(std::int64_t schema);
@@ -33,10 +33,10 @@ struct RankResult {
   std::string host;
   std::string device;
   std::optional<double> median;
-  std::string uuid = {};              // of the rank's GPU; empty on a CPU
+  std::string uuid = {};              // the rank's GPU; empty on a CPU
   std::string pci = {};               // the GPU's bus address
   std::string cpus = {};              // it is bound to, "0-3,8"; empty: unknown
-  std::optional<int> numa_node = {};  // of those CPUs; absent if they span several nodes, or it is unknown
+  std::optional<int> numa_node = {};  // the node of those CPUs; absent if they span several nodes, or it is unknown
   std::optional<double> pace = {};    // Measurement::rank_paces; only in a world of several ranks
 
   static void members(auto& self, auto& io) {
@@ -51,7 +51,7 @@ struct Samples {
   std::vector<double> values;  // seconds per repetition, of the slowest rank
   std::vector<double> at;
   std::optional<std::string> series;  // path below the run directory, if the list is long
-  std::int64_t count = 0;             // of all samples, including those in the series file
+  std::int64_t count = 0;             // number of all samples, those in the series file included
   std::int64_t repetitions = 1;       // back-to-back calls per sample
   std::string stopped_by;
   std::vector<int> disturbed;
@@ -65,7 +65,7 @@ struct Samples {
   }
 };
 
-// What took CPU time from the run in the timed window, in CPUs (means over the window), on the worst of its hosts.
+// The CPU time that others took from the run in the timed window, in CPUs (means over the window), on its worst host.
 struct OutsideCpu {
   struct Process {
     std::int64_t pid = 0;
@@ -76,12 +76,12 @@ struct OutsideCpu {
   };
 
   int usable = 0;                   // CPUs that the run's ranks may use on this host
-  double seconds = 0;               // that were watched: the timed window, up to a reading before and after it
-  double cpus = 0;                  // used outside the run's process tree, on those CPUs
+  double seconds = 0;               // time that was watched: the timed window, up to a reading before and after it
+  double cpus = 0;                  // CPUs used outside the run's process tree, of the CPUs of its ranks
   double steal = 0;                 // taken by the hypervisor there
   std::optional<double> throttled;  // held back by a quota of the run's cgroups; absent: unknown
-  std::vector<Process> processes;  // of `cpus`, those of at least 0.05, busiest first; the rest is other containers' or
-                                   // the kernel's
+  std::vector<Process> processes;   // processes that use at least 0.05 of `cpus`, busiest first; the rest is other
+                                   // containers' or the kernel's
   std::string host;
 
   double lost() const { return cpus + steal + throttled.value_or(0); }
@@ -91,7 +91,7 @@ struct OutsideCpu {
   }
 };
 
-// What an error counter of a device grew by while the case ran.
+// Errors that a counter of a device counted while the case ran.
 struct DeviceErrors {
   std::string host;
   std::string device;  // "eth0", "mlx5_0 port 1", a PCI address, "mc0"
@@ -122,7 +122,7 @@ struct Identity {
 };
 
 struct Record {
-  int schema = record_schema;  // of the text it was read from
+  int schema = record_schema;  // the schema of the text that it was read from
   std::string key;
   std::string family;
   SharedJson params;
@@ -147,7 +147,7 @@ struct Record {
   std::map<std::string, Series> telemetry;
   std::optional<OutsideCpu> outside_cpu;  // absent: unknown
   std::vector<DeviceErrors> errors;       // on all its hosts; empty: none, or no device counts them
-  std::optional<Matrix> matrix;           // of a case that measures every pair
+  std::optional<Matrix> matrix;           // figures of a case that measures every pair
   std::string started;                    // ISO 8601, UTC
   double seconds = 0;
   std::string log;  // tail of the workers' stderr if the case broke
@@ -160,7 +160,7 @@ struct Record {
   // Whether a fault was injected: such a record proves that a check works and is not a measurement.
   bool injected() const;
   Json to_json() const;
-  // From untrusted text: absent members take their defaults, unknown ones are ignored. Throws Error: "not JSON",
+  // Reads untrusted text: absent members take their defaults, unknown ones are ignored. Throws Error: "not JSON",
   // "nested deeper than 64", a schema this build does not know, a member whose type is wrong. Equal parameters and
   // protocols share one value of the pool.
   static Record from_text(std::string_view text, JsonPool& pool);

@@ -17,7 +17,7 @@
 
 namespace assay {
 
-inline constexpr std::size_t max_line_bytes = 64u << 20;  // of records.jsonl
+inline constexpr std::size_t max_line_bytes = 64u << 20;  // longest line of records.jsonl
 
 // The run directory cannot be written: usually a full disk, or it is gone. The run must stop.
 class RunDirError : public Error {
@@ -72,7 +72,7 @@ struct RunData {
   std::filesystem::path dir;
   Json run;
   std::vector<Record> records;           // every attempt, in file order
-  std::vector<int> lines;                // of each in records.jsonl, from 1
+  std::vector<int> lines;                // line number of each record in records.jsonl, from 1
   std::vector<std::string> problems;     // "records.jsonl line 7: not JSON"
   std::optional<std::uint64_t> content;  // hash of both files, in any order of lines; absent if not read from files
 

@@ -39,7 +39,7 @@ class GpuSensor : public Sensor {
   void read_slow_values(std::vector<Reading>& readings);
 
   NvmlDevice device_;
-  bool partitioned_;  // by MIG: its energy and activity are those of all slices
+  bool partitioned_;  // divided by MIG: its energy and activity are those of all slices
   ThrottleCounters throttle_;
   ThrottleTimes throttled_at_begin_;
   ActivityWatch activity_;
@@ -82,10 +82,10 @@ class GpuHealth {
   std::string slowness(const std::map<std::string, Series>& telemetry, double from, double to) const;
   // "250 corrected NVLink errors per second" in the `seconds` since construction; empty if they were few.
   std::string corrected_link_errors(double seconds) const;
-  // What its error counters have grown by since construction, corrected errors included, and its XIDs as "xid_79".
+  // The growth of its error counters since construction, corrected errors included, and its XIDs as "xid_79".
   // Sorted by name.
   std::vector<ErrorCounter> counted();
-  // Errors since construction: "XID 79", "2 uncorrectable ECC errors", ... Corrected ones are none.
+  // Errors since construction: "XID 79", "2 uncorrectable ECC errors", ... Corrected errors do not count.
   std::vector<std::string> take();
 
  private:

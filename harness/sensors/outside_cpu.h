@@ -27,11 +27,11 @@ class OutsideCpuSensor : public Sensor {
  private:
   struct Counters {
     double seconds = 0;
-    double busy = 0;  // by all processes but the run's; s of CPU time since boot
+    double busy = 0;  // CPU time of all processes but the run's since boot, in s
     double steal = 0;
     std::optional<double> throttled;
   };
-  // What processes outside the run used between two lists; s.
+  // CPU time of processes outside the run between two lists, in s.
   struct Use {
     double from = 0, to = 0;
     std::map<Pid, double> seconds;
@@ -48,7 +48,7 @@ class OutsideCpuSensor : public Sensor {
   double listed_at_ = 0;
   std::vector<Counters> counted_;
   std::vector<Use> uses_;
-  std::map<Pid, std::string> names_;  // of the processes in uses_
+  std::map<Pid, std::string> names_;  // names of the processes in uses_
 };
 
 }  // namespace assay

@@ -29,7 +29,7 @@ class SeriesBuilder {
     std::size_t pending = 0;  // readings of the point being made
     double pending_at = 0;
     double pending_sum = 0;              // rates
-    std::size_t pending_values = 0;      // that were present
+    std::size_t pending_values = 0;      // values that were present
     std::optional<double> pending_last;  // levels, masks
   };
   void finish_point(Growing& growing);

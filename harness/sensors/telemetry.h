@@ -17,13 +17,13 @@ namespace assay {
 struct TelemetryOptions {
   double period_seconds = 0.25;
   std::filesystem::path root = "/";  // where /proc and /sys are found
-  std::vector<int> cpus = {};        // that the case runs on; empty: those of this rank
-  std::size_t max_points = 1024;     // of a series; longer cases are thinned by half
+  std::vector<int> cpus = {};        // CPUs that the case runs on; empty: those of this rank
+  std::size_t max_points = 1024;     // most points of a series; longer cases are thinned by half
   // The rank's GPU; empty: none. Its sensors are those of gpu_sensors.h.
   std::string gpu_uuid = {};
   std::string gpu_pci = {};
   bool host = true;                 // whether to read the host's sensors too: only one rank does
-  std::vector<int> host_cpus = {};  // of all ranks on this host, to watch who else uses them; empty: not watched
+  std::vector<int> host_cpus = {};  // CPUs of all ranks on this host, watched for other users; empty: not watched
 };
 
 // Samples its sensors on a thread from start() to stop(), which may be called repeatedly. The thread runs on the last
@@ -46,7 +46,8 @@ class Telemetry {
   // `origin` is the case's start on the steady clock; series are seconds since it.
   void start(std::chrono::steady_clock::time_point origin);
   std::map<std::string, Series> stop();
-  // Of the last case, after stop(): see OutsideCpuSensor::in_window. Absent if the host's CPUs were not watched.
+  // The outside use during the last case, after stop(): see OutsideCpuSensor::in_window. Absent if the host's CPUs were
+  // not watched.
   std::optional<OutsideCpu> outside_cpu(double from, double to);
   // CPU time that sampling has taken so far, over all stopped cases.
   double own_cpu_seconds() const;

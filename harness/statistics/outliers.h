@@ -15,7 +15,7 @@ struct Robust {
   double score(double x) const;
 };
 
-// Of a non-empty series.
+// Median and deviation of a non-empty series.
 Robust robust(std::span<const double> values);
 
 // Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (ASQC Quality Press, 1993): |z| of 3.5 or more.
@@ -28,8 +28,8 @@ inline constexpr int fewest_for_outliers = 8;
 // Both the score and the distance from the median must be large.
 bool is_outlier(double x, const Robust& others);
 
-// Indices of values that stand apart on either side, the most extreme first: at most `max_count` of them, and any at
-// all of normal values with probability `error`. Generalised extreme studentised deviates (Rosner, "Percentage points
+// Indices of outliers on either side, the most extreme first: at most `max_count`, and any at all among normal values
+// with probability `error`. Generalised extreme studentised deviates (Rosner, "Percentage points
 // for a generalized ESD many-outlier procedure", Technometrics 1983).
 std::vector<std::size_t> extreme_deviates(std::span<const double> values, std::size_t max_count, double error);
 

@@ -49,7 +49,7 @@ class PairedTest {
  private:
   static constexpr std::size_t bettors = 5;
 
-  // What bettors know from earlier pairs.
+  // Facts from earlier pairs, by which bettors choose their stakes.
   struct Knowledge {
     double clip = 0;    // sizes count up to this
     double gain = 0;    // information about a shift per unit of size: 1 / variance for normal noise

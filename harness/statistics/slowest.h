@@ -22,7 +22,7 @@ struct Slowest {
   double ratio() const { return seconds / others; }
 };
 
-// Of at least two positive paces, in seconds; nothing for fewer.
+// The slowest of at least two positive paces, in seconds; nothing for fewer.
 inline std::optional<Slowest> slowest_of(std::span<const double> paces) {
   if (paces.size() < 2) return std::nullopt;
   const auto at = std::max_element(paces.begin(), paces.end());

@@ -14,7 +14,7 @@ struct Interval {
   double high = 0;
 };
 
-// Of a figure times `factor`, which is above 0.
+// The interval of a figure times `factor`, which is above 0.
 inline std::optional<Interval> scaled(const std::optional<Interval>& interval, double factor) {
   return interval ? std::optional(Interval{interval->low * factor, interval->high * factor}) : std::nullopt;
 }
@@ -32,8 +32,8 @@ struct Summary {
 double median(std::span<const double> values);
 // Quantile q in [0, 1] by linear interpolation (type 7 of Hyndman & Fan 1996).
 double quantile(std::span<const double> values, double q);
-// The standard deviation of a non-empty series, as its median absolute deviation gives it for normal noise (1.4826
-// times that): outliers do not count.
+// The standard deviation of a non-empty series, as 1.4826 times its median absolute deviation, which is exact for
+// normal noise: outliers do not count.
 double robust_sigma(std::span<const double> values);
 // Lag-1 autocorrelation; 0 for a constant series.
 double autocorrelation(std::span<const double> values, int lag = 1);

@@ -1,4 +1,4 @@
-// SQLite for the store: statements, transactions, and errors that say what to do. Nothing else includes sqlite3.h.
+// SQLite for the store: statements, transactions, and errors with a remedy. Only this room includes sqlite3.h.
 #pragma once
 
 #include <sqlite3.h>
@@ -22,7 +22,7 @@ bool shares_memory(std::int64_t file_system);
 std::string damaged_text(const std::filesystem::path& file, std::string_view why);
 
 // One connection. Everything throws UsageError if the path cannot be used, StoreError for a damaged file, a full disk,
-// and one that stays locked for a minute.
+// and a file that stays locked for a minute.
 class Database {
  public:
   enum class Access { create, write, read };

@@ -1,4 +1,4 @@
-// What the store keeps of a run: its figures, the cases that held and those that broke.
+// The contents of a run that the store keeps: its figures, the cases that held and the cases that broke.
 #pragma once
 
 #include "harness/store/store.h"
@@ -21,12 +21,12 @@ struct Figure {
 };
 
 struct RunFigures {
-  std::string name;  // id of run.json
+  std::string name;  // the id in run.json
   std::string started;
   std::string machine;
   Facts facts;
   std::string hardware, commit, branch;
-  std::int64_t records = 0;  // that the run has: it grows when the run is resumed
+  std::int64_t records = 0;  // number of the run's records, which grows when the run is resumed
   bool finished = false;
   std::vector<Figure> figures;  // one per identity
   std::vector<std::string> held;
@@ -34,14 +34,14 @@ struct RunFigures {
   std::size_t left_out = 0;
 };
 
-// Of the last attempt at each case: every metric above 0 of records that are ok, comparable and without injected
-// faults; several records of one series (hosts, seeds) are averaged. Throws UsageError if the run says no time.
+// Takes from the last attempt at each case every metric above 0 of records that are ok, comparable and without injected
+// faults; several records of one series (hosts, seeds) are averaged. Throws UsageError if the run has no time.
 RunFigures figures_of(const RunData& run, const AddOptions& options);
 
-// Differs for different identities.
+// A text that differs for different identities.
 std::string text_of(const Identity& identity);
 
-// Of all that a store says of the run, whatever its numbers there.
+// A hash of everything that a store keeps of the run, whatever numbers it has there.
 std::int64_t digest_of(const RunFigures& run);
 
 }  // namespace assay::store

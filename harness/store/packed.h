@@ -24,7 +24,7 @@ struct BrokenCase {
   std::string text;
 };
 
-// By series, ascending.
+// Sorts points by series, ascending.
 std::string pack_points(std::vector<PackedPoint> points);
 std::string pack_cases(std::vector<std::int64_t> cases);
 std::string pack_broken(const std::vector<BrokenCase>& cases);

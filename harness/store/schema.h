@@ -18,8 +18,8 @@ struct Migration {
 std::span<const Migration> migrations();
 inline int newest(std::span<const Migration> steps) { return steps.back().to; }
 
-// Refuses, without opening it, a file that SQLite would not take or another program made (by its header), and one of a
-// schema that these steps do not make. A file that is absent or empty passes.
+// Reads the header of a file, without opening the file as a database, and refuses it if SQLite would, if another
+// program made it, or if these steps do not make its schema. A file that is absent or empty passes.
 void check_header(const std::filesystem::path& file, std::span<const Migration> steps = migrations());
 
 // Takes the steps that the store lacks, all in one transaction. Unless it was empty, a copy named FILE.schema-N stays.

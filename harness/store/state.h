@@ -1,4 +1,4 @@
-// What a Store holds.
+// The members of a Store.
 #pragma once
 
 #include "harness/store/database.h"
@@ -10,7 +10,7 @@ struct Store::State {
   explicit State(Database opened) : database(std::move(opened)) {}
 
   Database database;
-  // Of the last read(): what an analysis that is cached afterwards has seen.
+  // The count of changes at the last read(), which an analysis cached afterwards has seen.
   std::int64_t changes_read = -1;
   Night last_night_read = 0;
 };

@@ -51,7 +51,7 @@ class Translation {
   // `tables` must outlive it.
   Translation(const Tables& tables, Writer& writer) : tables_(tables), writer_(writer) {}
 
-  // What refers to rows that are not there is dropped. Absent if even its machine is not there.
+  // Translates a row, and drops what refers to missing rows. Absent if even its machine is missing.
   std::optional<RunRow> of(const RunRow& row);
   std::size_t lost() const { return lost_; }  // points, cases and facts dropped so far
 
@@ -66,8 +66,8 @@ class Translation {
   std::unordered_map<std::int64_t, std::int64_t> facts_, series_;  // ids there to ids here
 };
 
-// Decisions, events and aliases of another store, those that are there already excepted. Of two versions of one event
-// the larger text stays, so that the order of merging does not matter.
+// Copies the decisions, events and aliases that `to` lacks. If both stores have an event, the larger text stays, so
+// that the order of merging does not matter.
 void copy_remarks(Database& from, Database& to);
 
 }  // namespace assay::store

@@ -26,7 +26,7 @@ struct RunRow {
   std::vector<BrokenCase> broken;
   std::vector<PackedPoint> points;
 
-  // Of two versions of one run the larger is kept, whichever came first.
+  // Of two versions of a run the store keeps the larger, whichever came first.
   auto version() const { return std::tuple(compacted, records, finished, digest); }
 };
 
@@ -35,14 +35,15 @@ inline constexpr const char* run_columns =
     "id, name, started, machine, facts, hardware, \"commit\", branch, records, finished, compacted, digest, hash, "
     "held, "
     "broken, points";
-// The row of a statement that selects them. Throws Error if its bytes are not those that were written.
+// The row of a statement that selects these columns. Throws Error if its bytes have changed since they were written.
 RunRow run_row(const Statement& statement);
 
 class Writer {
  public:
   explicit Writer(Database& database) : database_(database) {}
 
-  // Ids, of new rows if there is none. Once per transaction: a rollback takes the rows away.
+  // The ids of rows, which are added if they are missing. Use a Writer for one transaction: a rollback removes the
+  // rows.
   std::int64_t machine(const std::string& name);
   std::int64_t facts(const std::string& text);
   std::int64_t benchmark(const std::string& key);
@@ -52,11 +53,11 @@ class Writer {
   RunRow row_of(const RunFigures& run);
   // The run of this name without its points and cases; id 0: there is none.
   RunRow version_of(const std::string& name);
-  // Inserts a run, or replaces the one whose id it has.
+  // Inserts a run, or replaces the run with its id.
   void put(const RunRow& row);
 
  private:
-  // The id of the row that `find` finds by these values, else of the one that `insert` makes of them and `more`.
+  // The id of the row that `find` finds by these values, else of the row that `insert` makes from them and `more`.
   template <typename... Values, typename... More>
   std::int64_t id_of(std::unordered_map<std::string, std::int64_t>& known, const std::string& text, Statement& find,
                      Statement& insert, const std::tuple<Values...>& values, const More&... more) {

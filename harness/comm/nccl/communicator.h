@@ -61,7 +61,7 @@ class NcclCommunicator final : public Communicator {
   bool share_gpu_;
   int rank_ = 0;
   int size_ = 1;
-  std::vector<std::uint64_t> host_of_;  // by rank: a hash of its host
+  std::vector<std::uint64_t> host_of_;  // for each rank a hash of its host
   std::optional<Watch> watch_;
   void* word_ = nullptr;  // device memory of line_up()
 };

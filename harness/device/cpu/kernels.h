@@ -17,8 +17,8 @@ std::string_view name_of(Isa isa);
 
 // Whether this build has kernels for `isa` and the CPU can run them.
 bool supports(Isa isa);
-// The strongest supported one, or what the environment's ASSAY_ISA names, so that a weaker processor's kernels can run
-// here. Throws UsageError if that one is not supported.
+// The strongest instruction set that is supported, or the one that the environment's ASSAY_ISA names, so that a weaker
+// processor's kernels can run here. Throws UsageError if ASSAY_ISA is not supported.
 Isa best_isa();
 
 // The kernel's source defines `table`, once per object.

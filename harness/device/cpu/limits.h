@@ -17,11 +17,11 @@ struct MemoryLimits {
 
   // The most memory this process could ever have.
   std::uint64_t usable() const;
-  // What it could still allocate now.
+  // Bytes that this process could still allocate now.
   std::uint64_t available() const;
 };
 
-// `root` is where /proc and /sys are, for tests. What cannot be read is absent (or 0).
+// `root` is where /proc and /sys are, for tests. A limit that cannot be read is absent (or 0).
 MemoryLimits memory_limits(const std::filesystem::path& root = "/");
 
 // The cgroups' CPU quota in CPUs (cpu.max, cpu.cfs_quota_us); absent if there is none.

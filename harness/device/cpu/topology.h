@@ -24,7 +24,7 @@ struct Cache {
 };
 
 struct NumaNode {
-  int number = 0;  // of the OS
+  int number = 0;  // the operating system's number
   std::uint64_t bytes = 0;
   std::vector<int> cpus;
 };

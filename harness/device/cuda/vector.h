@@ -21,7 +21,7 @@ using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 __host__ __device__ inline double widen(double x) { return x; }
 __host__ __device__ inline float widen(float x) { return x; }
-// By bit operations, which the compiler optimises (unlike the library's conversion): widening half a word takes one
+// Uses bit operations, which the compiler optimises (unlike the library's conversion): widening half a word takes one
 // shift or mask.
 __host__ __device__ inline float widen(__nv_bfloat16 x) {
   std::uint16_t bits = 0;
@@ -97,7 +97,7 @@ __device__ __forceinline__ W load_word(const W* at) {
   return *at;
 }
 
-// By an intrinsic in both cases: otherwise the compiler splits a vector again if it saw how it was assembled.
+// Uses an intrinsic in both cases: otherwise the compiler splits a vector again if it saw how it was assembled.
 template <Keep keep, typename W>
 __device__ __forceinline__ void store_word(W* at, W word) {
   if constexpr (keep == Keep::no)

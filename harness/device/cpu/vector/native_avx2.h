@@ -1,4 +1,4 @@
-// What GCC's vector extensions express badly, for AVX2 with FMA.
+// Operations that GCC's vector extensions express badly, for AVX2 with FMA.
 #pragma once
 
 #include <immintrin.h>

@@ -1,4 +1,4 @@
-// What GCC's vector extensions express badly, for AVX-512 (F, BW, DQ, VL).
+// Operations that GCC's vector extensions express badly, for AVX-512 (F, BW, DQ, VL).
 #pragma once
 
 #include "harness/device/cpu/vector/avx512.h"

@@ -1,4 +1,5 @@
-// What GCC's vector extensions express badly, for processors without their own file: four lanes, plain loops.
+// Operations that GCC's vector extensions express badly, for processors without their own file: four lanes, plain
+// loops.
 #pragma once
 
 #include <cstdint>
