@@ -10,7 +10,7 @@
 
 namespace assay::report {
 
-// What a figure must be known to, and may differ by: compare's default.
+// How precisely a figure must be known, and how much it may differ: compare's default.
 inline constexpr double answer_tolerance = 0.03;
 
 // "a, b, c and 5 more".

@@ -19,7 +19,7 @@ struct CompareCounts {
   int faster = 0;
   int same = 0;
   int unknown = 0;
-  int unknown_slow = 0;  // of these: may be slower by more than the tolerance
+  int unknown_slow = 0;  // how many of these may be slower by more than the tolerance
   int broken = 0;        // cases that held in base and do not hold in head
   int left_out = 0;
 

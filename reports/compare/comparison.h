@@ -13,7 +13,7 @@ namespace assay::report::comparison {
 struct Compared {
   const Pair* pair = nullptr;
   Change change;
-  Judgement judgement;  // of headline pairs only
+  Judgement judgement;  // set for headline pairs only
 };
 
 struct Comparison {

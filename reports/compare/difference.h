@@ -1,4 +1,4 @@
-// What differs between the environments of two sides: hardware, drivers, libraries, clocks, system, Assay, plan,
+// Differences between the environments of two sides: hardware, drivers, libraries, clocks, system, Assay, plan,
 // labels.
 #pragma once
 
@@ -16,12 +16,12 @@ struct EnvironmentField {
   std::string pointer;     // "environment/cpu/governors"
   std::vector<Json> base;  // every value on that side, once; null if a run lacks it
   std::vector<Json> head;
-  std::string base_text;  // for people
+  std::string base_text;  // text for people
   std::string head_text;
 };
 
 struct EnvironmentDifference {
-  std::vector<EnvironmentField> fields;  // only those that differ
+  std::vector<EnvironmentField> fields;  // the fields that differ
   std::vector<std::string> within_base;  // titles of fields that differ between the runs of one side
   std::vector<std::string> within_head;
 };

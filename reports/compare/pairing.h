@@ -14,7 +14,7 @@ namespace assay::report::comparison {
 struct Pair {
   const Entry* base = nullptr;  // the first entry of each side: what the case is, and where it was recorded
   const Entry* head = nullptr;
-  const Metric* metric = nullptr;  // of `base`
+  const Metric* metric = nullptr;  // the metric of `base`
   bool headline = true;            // else it is only in the table of every figure
   std::string machine;             // the kind that this pair is of, if a side has several
   std::vector<Observation> base_runs;
@@ -33,7 +33,7 @@ struct LeftOut {
 
 // A case that held in base and does not hold in head.
 struct Broken {
-  const Entry* entry = nullptr;  // of head; of base if head only has the failure of the whole test
+  const Entry* entry = nullptr;  // head's entry, or base's if head only has the failure of the whole test
   std::string text;
   std::string machine;  // as of a pair
 };

@@ -25,7 +25,7 @@ class Costs {
   std::optional<Value> of(const std::vector<const Entry*>& entries) const;
 
  private:
-  std::vector<MachinePrices> prices_;  // of each run
+  std::vector<MachinePrices> prices_;  // one for each run
 };
 
 // One side's place in one case.
@@ -39,12 +39,12 @@ struct Offer {
 
 struct Front {
   const Entry* example = nullptr;
-  std::string unit;           // of throughput
-  std::string per, basis;     // of cost
+  std::string unit;           // unit of throughput
+  std::string per, basis;     // what the cost is per, and its basis
   std::vector<Offer> offers;  // fastest first
 };
 
-// Marks offers that are dominated: another one is no slower, no dearer, and better in at least one of the two.
+// Marks offers that are dominated: another offer is no slower, no dearer, and better in at least one of the two.
 void find_front(std::vector<Offer>& offers);
 
 // One per case that at least two sides measured with a throughput and a cost. Implementation and instruction set may

@@ -24,14 +24,14 @@ enum class Noise {
   none,          // both sides are the same runs
 };
 
-// As ratios of speed: above 1 is faster, whichever way the metric counts.
+// A change as a ratio of speeds: above 1 is faster, whichever way the metric counts.
 struct Change {
   double ratio = 1;
   std::optional<Interval> ci95 = {};
   Noise noise = Noise::unknown;
-  std::optional<double> p = {};           // of no change, two-sided
+  std::optional<double> p = {};           // two-sided probability under no change
   std::optional<double> q = {};           // p, adjusted for the number of cases (false discovery rate)
-  std::optional<double> freedom = {};     // of the t distribution; absent for the normal one
+  std::optional<double> freedom = {};     // degrees of the t distribution; absent for the normal distribution
   std::optional<double> detectable = {};  // smallest change that 80 % of such comparisons find: 0.02 is 2 %
 };
 
@@ -45,12 +45,12 @@ inline constexpr double assumed_run_noise = 0.0125;
 // From this many cases on, the scatter of their ratios shows how much runs differ.
 inline constexpr std::size_t scatter_cases = 8;
 
-// What the ratios of cases with one run per side say about the noise between runs.
+// The noise between runs, estimated from the ratios of cases with one run per side.
 struct RunNoise {
   double assumed = assumed_run_noise;  // standard deviation of the logarithm of one run's figure
   std::optional<double> scatter = {};  // standard deviation of the logarithm of a ratio; absent below scatter_cases
   double within = 0;                   // the part of it that the samples of the median case explain
-  double freedom = 0;                  // of scatter
+  double freedom = 0;                  // degrees of freedom of `scatter`
 };
 
 // Standard error of the difference of two figures from their own samples only; 0 if unknown.

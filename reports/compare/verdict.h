@@ -1,4 +1,4 @@
-// What a change means, given the tolerance.
+// The meaning of a change, given the tolerance.
 #pragma once
 
 #include "reports/compare/statistics.h"

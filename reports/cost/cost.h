@@ -1,4 +1,4 @@
-// What a result costs on the machine it was measured on: sections of the report, and costs of single records.
+// The cost of a result on the machine it was measured on: sections of the report, and costs of single records.
 #pragma once
 
 #include "reports/cost/match.h"
@@ -15,17 +15,17 @@ namespace assay::report {
 
 inline constexpr double seconds_per_hour = 3600;
 
-// As given on the command line.
+// The flags of the command line.
 struct PriceFlags {
   std::optional<std::string> file;   // --prices FILE
   std::optional<std::string> price;  // --price USD_PER_HOUR
 };
 
-// The user's file, if there is one and after complete_gpus(), then those of configs/prices. Throws UsageError if
-// read_price_file() refuses one.
+// The user's file, if there is one and after complete_gpus(), then the files of configs/prices. Throws UsageError if
+// read_price_file() refuses a file.
 std::vector<PriceFile> price_files(const std::optional<std::string>& own);
 
-// Entries of `own` that do not say which GPUs their instance type has, or how many, have those of the shipped lists.
+// Completes entries of `own` that lack the kind or number of their instance type's GPUs from the shipped lists.
 void complete_gpus(PriceFile& own, std::span<const PriceFile> shipped);
 
 // The user's prices, then those of configs/prices; without a flag the price in $ASSAY_PRICE counts as --price. Throws
@@ -36,10 +36,10 @@ PriceSource load_prices(const PriceFlags& flags);
 //   usd = price of a machine per hour x machines / 3600 x seconds per result
 // Prices whole machines, however much of them was used, over the wall time of the measured window.
 struct Cost {
-  std::string per;  // what is priced: "million tokens", "EFLOP"
+  std::string per;  // the priced amount: "million tokens", "EFLOP"
   double usd = 0;
   std::optional<Interval> ci95;  // within the run; the price counts as exact
-  HourlyPrice price;             // of one machine; has a value
+  HourlyPrice price;             // price of one machine; has a value
   int machines = 1;
   std::vector<std::string> warnings;  // about the price and its use here
 };
@@ -50,7 +50,7 @@ std::vector<Cost> costs_of(const Entry& entry, const MachinePrices& prices);
 // The first of costs_of(). Looks up the run's prices each time; for many records call prices_of() once per run.
 std::optional<Cost> cost_of(const Entry& entry, const PriceSource& prices);
 
-// What part of the priced machine was idle: "1 of 8 GPUs used; ..."; empty if none was.
+// Names the part of the priced machine that was idle: "1 of 8 GPUs used; ..."; empty if all of it was used.
 std::string warning_of_use(const Record& record, const Machine& machine);
 
 // "Cost per result", and in files every figure with its price, interval and warnings. Empty if no record has a result

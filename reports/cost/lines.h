@@ -11,7 +11,7 @@ namespace assay::report {
 
 // One kind of result of one case on one machine or kind of machine.
 struct CostLine {
-  const Record* record = nullptr;  // of the first entry
+  const Record* record = nullptr;  // the first entry's
   std::string per;
   std::string machine;     // "p5.48xlarge", or the name that the run gives its machine
   std::string stands_for;  // "one run", "one machine, 4 runs", "3 machines, 5 runs"
@@ -21,11 +21,11 @@ struct CostLine {
   int machines = 1;      // working together on one result
   std::vector<HourlyPrice> offers;
   std::vector<std::string> warnings;  // about use: idle GPUs
-  std::vector<Power> power;           // of one run, or the mean over several
-  std::string place;                  // of the first entry, and how many more there are
+  std::vector<Power> power;           // the run's, or the mean over several runs
+  std::string place;                  // the first entry's place, and how many more entries there are
   std::string anchor;
 
-  Estimate usd(const HourlyPrice& price) const;  // of a price with a value
+  Estimate usd(const HourlyPrice& price) const;  // for a price with a value
 };
 
 // Records that are in no line, by reason.
@@ -41,7 +41,7 @@ struct UnpricedMachine {
 };
 
 struct CostLines {
-  std::vector<CostLine> lines;  // by kind of result, then in the runs' order; includes those without a price
+  std::vector<CostLine> lines;  // sorted by kind of result, then in the runs' order; includes lines without a price
   std::vector<LeftOut> left_out;
   std::vector<UnpricedMachine> unpriced;
   int other_records = 0;  // without a result that could be priced

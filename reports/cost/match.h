@@ -12,7 +12,7 @@
 
 namespace assay::report {
 
-// The prices to use. Files are searched in order: the user's own, then those of configs/prices.
+// The prices to use. Files are searched in order: the user's own, then the files of configs/prices.
 struct PriceSource {
   std::optional<double> given;       // USD per hour for each whole machine; files are then ignored
   std::string given_by = "--price";  // or the variable that gave it
@@ -24,7 +24,7 @@ enum class Basis { given, on_demand, spot, owned };
 // "--price", "on demand", "spot", "owned"
 std::string_view name_of(Basis basis);
 
-// What a whole machine costs per hour on one of these terms.
+// The price of a whole machine per hour, on one basis.
 struct HourlyPrice {
   Basis basis = Basis::on_demand;
   std::optional<double> usd;      // absent if the catalogue has a placeholder, or only part of the price
@@ -51,7 +51,7 @@ MachinePrices prices_of(const RunData& run, const PriceSource& source);
 // Why a machine has no price, with the nearest instance type: 'no file has a price for "p5.4xlarge"; ...'.
 std::string why_no_price(const Machine& machine, const PriceSource& source);
 
-// What to tell a user whose own file has no price for any of these runs' machines: "own.json has no price for ...";
+// The remark for a user whose own file has no price for any of these runs' machines: "own.json has no price for ...";
 // empty if it has one, or there is no such file or run.
 std::string unused_file(std::span<const RunData> runs, const PriceSource& source);
 

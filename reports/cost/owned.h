@@ -1,4 +1,4 @@
-// What an hour on an owned machine costs.
+// The cost of an hour on an owned machine.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace assay::report {
 
-// Inputs for one owned node. Absent ones are not counted, and the figure says so.
+// Inputs for one owned node. Absent inputs are not counted, and the figure names them.
 struct Ownership {
   std::string name;
   // The machines it describes: an instance type, hosts by name, or `gpus` of the kind `gpu`.
@@ -17,8 +17,8 @@ struct Ownership {
   std::optional<double> gpus;
 
   double capex = 0;     // USD per node
-  double years = 0;     // of use
-  double power_kw = 0;  // of the node under load
+  double years = 0;     // years of use
+  double power_kw = 0;  // power of the node under load
   double pue = 1;       // power usage effectiveness: power of the site over that of its machines
   double usd_per_kwh = 0;
   std::optional<double> residual;         // fraction of capex that the node is worth at the end; absent: none

@@ -12,7 +12,7 @@
 
 namespace assay::report {
 
-// What one whole machine costs, in USD per hour. Texts are as in the file.
+// The price of one whole machine, in USD per hour. Texts are as in the file.
 struct Price {
   std::string provider;       // "aws"; empty for any
   std::string instance_type;  // "p5.48xlarge"; empty: accelerators only, to be added to a host (GCP's catalogue)
@@ -22,7 +22,7 @@ struct Price {
   std::optional<double> accelerators;  // per machine; below 1 if a GPU is split; absent if unknown
   std::optional<double> on_demand;     // USD per hour
   std::optional<Interval> spot;        // USD per hour, lowest and highest seen
-  // What the file has instead of an unknown price ("700"); may be empty.
+  // The file's text for an unknown price ("700"); may be empty.
   std::string on_demand_placeholder;
   std::string spot_placeholder;
   std::string source;  // a URL or the name of a catalogue
@@ -33,8 +33,8 @@ struct Price {
 
 struct PriceFile {
   std::string name;                 // without folders: "aws.json", "vms.csv"
-  std::vector<Price> prices;        // by instance type (compare_names), then region and zone
-  std::vector<Price> accelerators;  // those without an instance type, in the same order
+  std::vector<Price> prices;        // sorted by instance type (compare_names), then region and zone
+  std::vector<Price> accelerators;  // prices without an instance type, in the same order
   std::vector<Ownership> owned;
 };
 

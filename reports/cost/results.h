@@ -1,4 +1,4 @@
-// What a record's work can be counted in: time and energy per million items, EFLOP, epoch or run to quality.
+// Units in which a record's work can be counted: time and energy per million items, EFLOP, epoch or run to quality.
 #pragma once
 
 #include "reports/data/run_set.h"
@@ -12,7 +12,7 @@ namespace assay::report {
 // One kind of result.
 struct Result {
   std::string per;               // "million tokens", "million images", "epoch", "run to quality", "EFLOP"
-  double seconds = 0;            // of wall time per result, on all machines of the record together
+  double seconds = 0;            // wall time per result, on all machines of the record together
   std::optional<Interval> ci95;  // within the run
 };
 

@@ -17,7 +17,7 @@ struct CsvRow {
 // text after a closing one.
 std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name);
 
-// A field of such a file: in quotes if it needs them.
+// A field of a CSV file, in quotes if it needs them.
 std::string csv_field(const std::string& text);
 
 }  // namespace assay::report

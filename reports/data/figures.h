@@ -1,4 +1,4 @@
-// Figures of records for people: which one stands for a case, with as many digits as its interval allows.
+// Figures of records for people: which figure represents a case, with as many digits as its interval allows.
 #pragma once
 
 #include "harness/record/record.h"
@@ -9,7 +9,7 @@
 
 namespace assay::report {
 
-// The figure that stands for a case: its first metric with a value; for a small message, the latency. May be null.
+// The figure that represents a case: its first metric with a value; for a small message, the latency. May be null.
 const Metric* headline_metric(const Record& record);
 // Null if the record lacks it or its value is unknown.
 const Metric* find_metric(const Record& record, std::string_view name);

@@ -1,4 +1,4 @@
-// What a run says about its machine; what it does not say is empty or absent.
+// The machine of a run, as run.json describes it; facts that it lacks are empty or absent.
 #pragma once
 
 #include "harness/record/run_dir.h"
@@ -23,8 +23,8 @@ struct Machine {
 
 Machine machine_of(const RunData& run);
 
-// What the hardware that a record was measured on is called: the CPU's name and brand, or the ranks' GPUs and the
-// machine's first.
+// Names of the hardware that a record was measured on: the CPU's name and brand, or the ranks' GPUs and the machine's
+// first GPU.
 std::vector<std::string> hardware_names(const RunData& run, const Record& record);
 
 }  // namespace assay::report

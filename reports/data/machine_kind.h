@@ -1,4 +1,4 @@
-// Kinds of machines: figures of one kind may be samples of one figure, those of different kinds never.
+// Kinds of machines: figures of one kind may be samples of one figure, figures of different kinds never.
 #pragma once
 
 #include "harness/record/run_dir.h"
@@ -10,7 +10,7 @@
 
 namespace assay::report {
 
-// What tells kinds of machines apart; what a run does not say is empty or absent.
+// The facts by which kinds of machines differ; facts that a run lacks are empty or absent.
 struct Hardware {
   std::string instance_type;
   std::string cpu, cpu_brand;

@@ -1,4 +1,4 @@
-// What every report reads: the final records of any number of runs, each with its place.
+// The input of every report: the final records of any number of runs, each with its place.
 #pragma once
 
 #include "harness/record/comparable.h"
@@ -20,7 +20,7 @@ struct Entry {
   const Record* record = nullptr;
   std::size_t run_index = 0;  // in RunSet::runs()
   std::size_t directory = 0;  // the run directory it came from; hosts of one run share it
-  int line = 0;               // of records.jsonl, from 1
+  int line = 0;               // line of records.jsonl, from 1
 
   // "gemm-f32/records.jsonl line 7", for people.
   std::string place() const;
@@ -28,7 +28,7 @@ struct Entry {
   std::string anchor() const;
 };
 
-// What to do with records that have injected faults.
+// How records that have injected faults are treated.
 enum class Injected {
   keep,     // entries like others; each report excludes them and says so
   exclude,  // no entries, but counted
@@ -45,7 +45,7 @@ class RunSet {
   RunSet& operator=(const RunSet&) = delete;
 
   const std::vector<RunData>& runs() const { return runs_; }
-  // Of all runs, run by run in file order.
+  // The entries of all runs, run by run in file order.
   const std::vector<Entry>& entries() const { return entries_; }
   std::span<const Entry> entries_of(std::size_t run_index) const;
   // Records left out because of injected faults (Injected::exclude).
@@ -68,7 +68,7 @@ class RunSet {
   friend const std::vector<MachineRuns>& by_machine(const RunSet& runs);
 };
 
-// Whether fault injection left a flag: such a record proves a check and is not a measurement.
+// Whether fault injection left a flag. The record then proves a check and is not a measurement.
 bool injected(const Record& record);
 // "3 records have injected faults and were left out: ..."; empty if there are none.
 std::string injected_text(const RunSet& runs);

@@ -1,4 +1,4 @@
-// What holds cases back: rules applied to the evidence of records.
+// Diagnosis of what holds cases back: rules applied to the evidence of records.
 #pragma once
 
 #include "reports/diagnosis/evidence.h"

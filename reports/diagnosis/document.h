@@ -14,8 +14,8 @@ std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all, const
 Document diagnosis_document(const RunSet& runs, const std::vector<Diagnosis>& all, const PriceSource& prices);
 // {"schema", "rules": [{"id", "state", "needs", "evidence", "ceiling", "usd_per_hour", "fix", "source"}]}.
 Json diagnosis_json(const std::vector<Diagnosis>& all, const PriceSource& prices);
-// failed: a rule is at or above `fail_on`, if given; no_data: none could be judged, or, where failing is asked for, one
-// is too noisy to say.
+// failed: a rule is at or above `fail_on`, if given; no_data: no rule could be judged, or, with `fail_on`, a rule
+// is too noisy to judge.
 ExitCode exit_code_of(const std::vector<Diagnosis>& all, std::optional<RuleState> fail_on);
 
 }  // namespace assay::report

@@ -13,7 +13,7 @@
 namespace assay::report {
 
 struct Evidence {
-  std::optional<Estimate> number;  // absent: `needs` says what is missing
+  std::optional<Estimate> number;  // absent: `needs` names what is missing
   std::string needs;
   // The fraction of the time that would be saved if the cause were gone; absent: unknown. How much
   // slower a CPU computes after it has waited or was shared is not in it.

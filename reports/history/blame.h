@@ -1,4 +1,4 @@
-// What may have caused an event: the facts that changed where it happened, and where else they did.
+// Possible causes of an event: the facts that changed where it happened, and where else they changed.
 #pragma once
 
 #include "reports/history/tracked.h"
@@ -20,22 +20,22 @@ struct Cause {
 };
 
 struct Blame {
-  std::vector<Cause> causes;      // best first; nothing separates those of equal p
+  std::vector<Cause> causes;      // best first; causes with equal p cannot be told apart
   std::vector<Cause> exonerated;  // changed elsewhere without effect
   std::vector<Cause> mediators;   // clock, power, throttling: they changed too, but what changed them?
   std::string sentence;  // "the driver (gpu.driver 580.65 -> 581.10), most likely" or "no recorded fact changed"
 };
 
-// What is to be explained.
+// The event to explain.
 struct Effect {
   Night last_before = 0;
   Night first_after = 0;
   bool slower = true;
-  std::vector<std::size_t> series;  // that changed: indices of tracked series
+  std::vector<std::size_t> series;  // the series that changed: indices of tracked series
 };
 
-// Machines that ran none of the effect's cases count for nothing. `states`, in the order of `series`, say which other
-// series changed.
+// Machines that ran none of the effect's cases count for nothing. `states`, in the order of `series`, show which
+// other series changed.
 Blame blame(const Effect& effect, const store::Contents& contents, std::span<const TrackedSeries> series,
             std::span<const SeriesState> states);
 

@@ -17,16 +17,16 @@ std::string_view name_of(BranchVerdict verdict);
 
 struct BranchChange {
   std::size_t series = 0;  // index of the tracked series
-  Comparison found;        // of the branch with the main one
-  std::size_t nights = 0;  // of the branch
+  Comparison found;        // the branch compared with the main one
+  std::size_t nights = 0;  // nights of the branch
   BranchVerdict verdict = BranchVerdict::same;
   bool blind = false;  // to a step of blind_step from the level
 };
 
 struct BranchComparison {
   std::string branch;
-  std::vector<BranchChange> changes;  // of every series compared, the smallest p first
-  std::size_t new_series = 0;         // of the branch only, or with too few nights on the main one
+  std::vector<BranchChange> changes;  // one for every series compared, the smallest p first
+  std::size_t new_series = 0;         // series that only the branch has, or with too few nights on the main one
 
   // Most series are undecided, or could not be compared.
   bool is_blind() const;
@@ -41,7 +41,7 @@ struct BranchComparison {
 BranchComparison compare_branch(const store::Contents& with_branch, const std::string& branch, const History& main);
 // Sorts the changes by p and sets their verdicts: slower and faster are those that are significant over all series
 // (Benjamini-Hochberg, at the rate of false alarms promised) and may alarm; suspects have p of at most 1e-3, or are
-// larger than any excursion in the series' history. Of the rest, those that are blind are undecided.
+// larger than any excursion in the series' history. The others are undecided if they are blind.
 void judge_branch(std::vector<BranchChange>& changes, const Options& options);
 
 report::Document branch_document(const BranchComparison& comparison, const History& main);

@@ -16,17 +16,17 @@ namespace assay::history {
 
 using Night = std::int32_t;  // days since 1970-01-01, UTC
 
-inline constexpr std::size_t min_nights = 15;    // of a series that can be judged
-inline constexpr std::size_t min_members = 5;    // of a group, on a night
+inline constexpr std::size_t min_nights = 15;    // nights that a series needs to be judged
+inline constexpr std::size_t min_members = 5;    // members that a group needs on a night
 inline constexpr std::size_t max_recent = 56;    // nights after a step that are looked at; then it is accepted
-inline constexpr double recovered_share = 0.35;  // of a step, at most this is left when it has recovered
+inline constexpr double recovered_share = 0.35;  // share of a step that is left, at most, when it has recovered
 
 // One series: at most one value per night.
 struct Track {
   std::vector<Night> nights;   // ascending; nights without a value are absent
   std::vector<double> values;  // natural logarithms, larger is faster; as many as nights, all finite
-  // Night from which on the hardware is another (a replaced GPU): its values start a regime, which inherits the noise
-  // of the one before and is no event of the detector's.
+  // Nights from which on the hardware is another (a replaced GPU). Their values start a regime, which inherits the
+  // noise of the regime before and is no event of the detector's.
   std::vector<Night> replaced = {};
 };
 
@@ -57,12 +57,12 @@ struct Change {
   Night suspected = 0;               // when it was first seen
   std::optional<Night> opened = {};  // when it became an alarm; kept if it recovers
   std::optional<Night> closed = {};  // when it recovered
-  double p = 1;                      // of no change; of the last night on which it was tested
+  double p = 1;                      // probability under no change, on the last night on which it was tested
   double shift = 0;
   Interval interval = {};   // 95 % of shift
   bool same_night = false;  // larger than any excursion in the series' history: worth confirming tonight
   // exp(log-likelihood) of each gap between nights being the place, as shares of their sum; nights are those after the
-  // gap. Only gaps of at least 0.1 %.
+  // gap. Gaps below 0.1 % are left out.
   struct Gap {
     Night before = 0;
     Night after = 0;
@@ -78,13 +78,14 @@ struct Drift {
   Night since = 0;
 };
 
-// What is known of one series after the last night. Holds all that the next night's analysis needs besides the values.
+// The state of one series after the last night. It has everything that the next night's analysis needs besides the
+// values.
 struct SeriesState {
   std::vector<Night> regimes;   // first night of each, ascending; the last is in force
-  std::vector<Change> changes;  // in order of time, those merged back excepted
+  std::vector<Change> changes;  // in order of time, without changes that were merged back
   std::optional<Drift> drift = {};
   double sigma = 0;                       // noise between nights: robust standard deviation; 0 if unknown
-  double correlation = 0;                 // of neighbouring nights
+  double correlation = 0;                 // between neighbouring nights
   std::optional<double> detectable = {};  // the smallest step that is found within 14 nights in 80 % of cases; absent
                                           // below 15 nights
   bool flaky = false;                     // two recoveries in 90 nights, or detectable above 5 %
@@ -95,8 +96,8 @@ struct SeriesState {
     Night last = 0;
   };
   std::vector<Excursion> excursions = {};  // steps that went back, of the last year
-  // Of all years: nights that later ones are not compared with. Steps that went back, if they lasted more than 14
-  // nights or were the first for a year; more of the short ones are what this series does.
+  // Nights of all years with which later nights are not compared: steps that went back, if they lasted more than 14
+  // nights or were the first for a year. More short steps are this series' usual excursions.
   std::vector<Excursion> left_out = {};
   Night settled = 0;      // a step must be at this night or later: the last one went back here
   Night noise_until = 0;  // the noise is that of the nights before
@@ -112,14 +113,14 @@ struct NightSummary {
 };
 
 struct Analysis {
-  std::vector<SeriesState> series;  // of tracks, in their order
-  std::vector<SeriesState> groups;  // of groups, in their order
+  std::vector<SeriesState> series;  // one for each track, in their order
+  std::vector<SeriesState> groups;  // one for each group, in their order
   std::vector<NightSummary> nights;
 };
 
-// Analyses every night in order as if it were the last one known, so that nights added at once, in any order, give what
-// nightly adding gives. With `previous`, only nights after its last one are analysed; the result is the same if tracks
-// and groups begin with those that gave it (new ones at the end) and no earlier value has changed since.
+// Analyses every night in order as if it were the last one known, so that the result does not depend on when or in
+// which order nights were added. With `previous`, only nights after its last night are analysed; the result is the same
+// if tracks and groups begin with those of `previous` (new ones at the end) and no earlier value has changed since.
 Analysis analyse(std::span<const Track> tracks, std::span<const Group> groups, const Options& options,
                  Analysis previous = {});
 
@@ -131,8 +132,8 @@ std::size_t passing(std::span<const double> ascending, double level, std::size_t
 struct Comparison {
   double shift = 0;        // natural logarithm of the ratio of speeds: above 0, they are faster
   Interval interval = {};  // 95 % of shift
-  double p = 1;            // of no difference
-  bool may_alarm = false;  // at least the tolerance, and no such stay as this series makes by itself
+  double p = 1;            // probability under no difference
+  bool may_alarm = false;  // at least the tolerance, and larger than the series' usual excursions
   bool beyond = false;     // larger than any excursion in the series' history
 };
 // `track` and `state` as analyse() has left them; `nights` are consecutive, on the scale of the track; at most the last

@@ -1,4 +1,4 @@
-// What `history check` and `history report` print and write.
+// Documents that `history check` and `history report` print and write.
 #pragma once
 
 #include "reports/history/history.h"
@@ -12,7 +12,7 @@
 
 namespace assay::history {
 
-// What to show of a history: all, or series whose names match, from a night on.
+// The part of a history to show: all, or series whose names match, from a night on.
 struct View {
   std::string pattern = {};
   std::optional<Night> since = {};
@@ -26,15 +26,15 @@ EventSet seen(const History& history, const View& view);
 // Events with curves of their worst series, suspects, what is silent, broken or flaky, what is detectable, noise,
 // drift.
 report::Document history_document(const History& history, const View& view = {});
-// For a comment on a change: at most 20 lines of Markdown, events first.
+// A comment on a change: at most 20 lines of Markdown, events first.
 report::Document short_document(const History& history);
 // {"schema":1,"events":[..],"suspects":[..],"small":[..],"series_tested":..,"missing":..,"silent":[..],"replaced":[..],"false_alarms_per_night":..,
 //  "detectable":{family: share},..}
 Json history_json(const History& history);
 Json event_json(const Event& event, const History& history);
 Json suspect_json(const Suspect& suspect, const History& history);
-// A test per family and machine; those with an event that alarms fail. What did not arrive, or is mostly blind, is
-// skipped.
+// A test for each family and machine, which fails if an event alarms. It is skipped if the family did not arrive or is
+// mostly blind.
 report::TestSuite history_suite(const History& history, const Outcome& outcome);
 
 // "at most 1 false alarm in 100 nights", and what that does not cover.

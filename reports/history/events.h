@@ -23,7 +23,7 @@ enum class EventState {
   open,          // nobody has decided about it
   acknowledged,  // somebody knows (`history ack`)
   muted,         // every series of it is muted, or the event is
-  expected,      // somebody said that it would come (`history expect`)
+  expected,      // announced by `history expect`
   recovered,     // it is over: the figures are back, the case holds again, or a later change undid it
   small,         // real, but too small to alarm
   noted,         // a fact, such as replaced hardware, that needs no decision
@@ -34,7 +34,7 @@ enum class EventState {
 std::string_view name_of(EventKind kind);
 std::string_view name_of(EventState state);
 
-// What `history confirm` measured side by side, after that night.
+// The result of `history confirm`, which measured side by side after that night.
 struct Measured {
   double ratio = 0;  // natural logarithm of the ratio of speeds
   Night night = 0;
@@ -46,12 +46,12 @@ struct EventSeries {
   double shift = 0;        // natural logarithm of the ratio of speeds; below 0 is slower
   Interval interval = {};
   double p = 1;
-  bool alarmed = false;  // by itself; else it is a suspect, or a member of a group that alarmed, with the same gap
+  bool alarmed = false;  // by itself, not only as a member of a group that alarmed with the same gap
   std::optional<Measured> measured = {};
 };
 
 struct Event {
-  std::string id;  // of eight hexadecimal digits; the same in every analysis of the same nights
+  std::string id;  // eight hexadecimal digits; the same in every analysis of the same nights
   EventKind kind = EventKind::slower;
   EventState state = EventState::open;
   Night last_before = 0;
@@ -61,15 +61,15 @@ struct Event {
   std::optional<double> shift = {};  // the median of its series', or the group's
   std::optional<Interval> interval = {};
   std::vector<EventSeries> series;       // the largest shift first
-  std::vector<std::size_t> groups = {};  // that alarmed: indices of tracked groups
+  std::vector<std::size_t> groups = {};  // groups that alarmed: indices of tracked groups
   std::vector<std::string> machines = {};
   std::string subject;        // "gemm on node1", or the case that broke
   std::string detail = {};    // why a case broke, what was replaced
-  bool confirmed = false;     // by `history confirm`: open until the figures of the series measured are back
+  bool confirmed = false;     // confirmed by `history confirm`: open until the figures of the series measured are back
   std::string decision = {};  // "acknowledged by ann at 2026-01-31T09:00:00Z: driver rollback ordered"
-  Blame blame = {};           // of steps, but for small and withdrawn ones
+  Blame blame = {};           // causes; empty unless it is a step that is neither small nor withdrawn
   bool fresh = false;         // not reported by an earlier check
-  bool unseen = false;        // as it was reported: the nights around it are no longer kept
+  bool unseen = false;        // shown as it was reported, because the nights around it are no longer kept
 
   // Whether it makes `history check` exit with 1.
   bool alarms() const;
@@ -81,15 +81,15 @@ struct Suspect {
   std::size_t series = 0;
   Change change;
   std::optional<int> nights_needed = {};  // at this size and noise; absent if that is not known
-  bool dismissed = false;                 // by `history confirm`
+  bool dismissed = false;                 // dismissed by `history confirm`
 };
 
 struct EventSet {
-  std::vector<Event> events;  // those that alarm first, then open ones, then the newest
+  std::vector<Event> events;  // events that alarm first, then open events, then the newest
   std::vector<Suspect> suspects;
 };
 
-// What the analysis, the runs and the stored events and decisions say together.
+// Combines the analysis, the runs, and the stored events and decisions.
 EventSet find_events(const store::Contents& contents, const std::vector<TrackedSeries>& series,
                      const std::vector<TrackedGroup>& groups, const Analysis& analysis, const Options& options);
 
@@ -115,10 +115,10 @@ struct Reported {
     return last_before - nights < after && first_after + nights > before;
   }
 };
-// Without those that cannot be read.
+// The stored events, without those that cannot be read.
 std::vector<Reported> reported_events(const store::Contents& contents);
 
-// Changes that alarmed or were confirmed, and small ones; what remains are suspects.
+// Events from changes that alarmed, were confirmed or are small; the other changes become suspects.
 EventSet step_events(const std::vector<TrackedSeries>& series, const std::vector<TrackedGroup>& groups,
                      const Analysis& analysis, const std::vector<Reported>& reported, const Options& options);
 std::vector<Event> broken_cases(const store::Contents& contents);
@@ -129,7 +129,7 @@ std::vector<Event> replaced_machines(const std::vector<TrackedSeries>& series, c
 std::vector<Event> changed_protocols(const std::vector<TrackedSeries>& series, const Analysis& analysis,
                                      const Options& options);
 
-// Gives events the ids under which they were reported, and adds reported ones that the analysis no longer finds.
+// Gives events the ids under which they were reported, and adds reported events that the analysis no longer finds.
 void match_reported(std::vector<Event>& events, const std::vector<Reported>& reported,
                     const std::vector<TrackedSeries>& series);
 // Mutes that last at least until this night and have not been ended, by target.
@@ -150,7 +150,7 @@ void finish_series(Event& event, const std::vector<TrackedSeries>& series);
 // An id from what an event is about.
 std::string event_id(std::string_view kind, Night night, std::string_view subject);
 
-// The event whose id begins so. Throws UsageError, with `place`, for none and for several.
+// The event whose id begins with `id`. Throws UsageError, with `place`, if there is none or are several.
 const Reported& reported_named(const std::vector<Reported>& events, const std::string& id, const std::string& place);
 
 }  // namespace assay::history

@@ -14,17 +14,17 @@ namespace assay::history {
 
 inline constexpr Night week = 7;
 inline constexpr std::size_t settled_nights = 60;  // below, false alarms are a little likelier than promised
-inline constexpr double min_arrived = 0.8;         // of last week's series
+inline constexpr double min_arrived = 0.8;         // share of last week's series that must arrive
 
-inline constexpr double confirm_share = 0.1;  // of the false alarms promised: those of `history confirm`
+inline constexpr double confirm_share = 0.1;  // share of the promised false alarms that `history confirm` may raise
 
-// Which series of the week before the last night had a value on it. Muted ones that had none are not expected.
+// Which series of the week before the last night had a value on it. Muted series without a value are not expected.
 struct Arrival {
-  std::optional<Night> last;  // of any series
+  std::optional<Night> last;  // the last night of any series
   std::size_t expected = 0;
-  std::size_t arrived = 0;            // of those, by themselves or on the machine that took over
-  std::vector<std::size_t> replaced;  // those of them that arrived on another machine: indices of tracked series
-  std::vector<std::size_t> silent;    // that did not arrive
+  std::size_t arrived = 0;            // series that arrived, by themselves or on the machine that took over
+  std::vector<std::size_t> replaced;  // series that arrived on another machine: indices of tracked series
+  std::vector<std::size_t> silent;    // series that did not arrive
   std::size_t judged = 0;             // series with enough nights
 
   bool enough() const { return static_cast<double>(arrived) >= min_arrived * static_cast<double>(expected); }
@@ -39,7 +39,8 @@ struct History {
   EventSet found;
   Arrival arrival;
 
-  // Of a tracked series, the run of the last night up to `night`, or of the first from it on; null if there is none.
+  // The run of a tracked series on the last night up to `night`, or on the first night from it on; null if there is
+  // none.
   const store::Run* run_before(std::size_t series_index, Night night) const;
   const store::Run* run_after(std::size_t series_index, Night night) const;
 };

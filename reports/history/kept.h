@@ -10,13 +10,13 @@
 
 namespace assay::history {
 
-// Analyses all nights; those before the last one only if what `kept` holds is damaged, or not of these values and
-// options. `kept` becomes what to keep, and stays as it was if that is still right. The last night is never part of
-// what is kept, as more runs of it may come.
+// Analyses all nights. Nights before the last one are analysed only if `kept` is damaged or belongs to other values or
+// options. `kept` becomes the bytes to keep, and stays as it was if they are still right. The last night is never kept,
+// as more of its runs may come.
 Analysis analyse_from(std::string& kept, std::span<const TrackedSeries> series, std::span<const TrackedGroup> groups,
                       const Options& options);
 
-// What to keep of an analysis of all nights up to `last`: it, the values and options that it rests on, a checksum.
+// The bytes to keep of an analysis of all nights up to `last`: the analysis, its values and options, and a checksum.
 std::string bytes_to_keep(const Analysis& analysis, Night last, std::span<const TrackedSeries> series,
                           std::span<const TrackedGroup> groups, const Options& options);
 

@@ -1,4 +1,4 @@
-// Machines that took over from others: a new host, or one that got another name.
+// Machines that took over from others: a new host, or a host that got another name.
 #pragma once
 
 #include "reports/history/tracked.h"
@@ -12,10 +12,10 @@
 namespace assay::history {
 
 struct MachineSwap {
-  std::string machine;            // the new one
-  std::vector<std::string> from;  // the old ones
-  Night last_before = 0;          // the newest night of the old ones
-  Night first_after = 0;          // the new one's first
+  std::string machine;            // the new machine
+  std::vector<std::string> from;  // the old machines
+  Night last_before = 0;          // the newest night of the old machines
+  Night first_after = 0;          // the new machine's first night
   // Indices of tracked series of one case: on an old machine, and on the new one.
   std::vector<std::pair<std::size_t, std::size_t>> series;
 };

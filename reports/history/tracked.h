@@ -1,4 +1,4 @@
-// What the detector and the reports see of a store: each series with the ones that it continues, one value per night.
+// A store as the detector and the reports see it: each series with the series that it continues, one value per night.
 #pragma once
 
 #include "harness/store/store.h"
@@ -18,13 +18,13 @@ namespace assay::history {
 struct TrackedSeries {
   std::int64_t number = 0;                 // the lowest of its parts: it never changes
   std::int64_t newest = 0;                 // store::Series::number of its newest part
-  store::Identity identity;                // of its newest part
+  store::Identity identity;                // identity of its newest part
   std::string title;                       // "gemm f32 2048, throughput"
   std::string name;                        // "node1: gemm f32 2048, throughput"
   std::vector<std::string> former = {};    // names of its older parts before an alias
   Track track;                             // the median of each night's runs, on the scale of the oldest part
   double offset = 0;                       // added to a value of the track: on the scale of the newest part
-  std::vector<std::int32_t> runs = {};     // of each night, the last run: index of Contents::runs
+  std::vector<std::int32_t> runs = {};     // the last run of each night: index of Contents::runs
   std::vector<std::int32_t> choices = {};  // and what was chosen in it: index of Contents::facts
   // A series of another protocol that this one follows without a common night, so that a change of protocol and one of
   // speed cannot be separated: index of a tracked series.
@@ -40,9 +40,9 @@ struct TrackedSeries {
 // "node1: gemm f32 2048, throughput".
 std::string series_name(const store::Series& series);
 
-// Of all series, by number, so that new series come last. A night's value is the median of that night's undisturbed
-// figures, or of all if all are disturbed. A series of another protocol goes on with the values of the older one, where
-// both ran on one night: older figures count until a night has none.
+// Tracks all series, sorted by number, so that new series come last. A night's value is the median of that night's
+// undisturbed figures, or of all if all are disturbed. A series of another protocol goes on with the values of the
+// older one, where both ran on one night: older figures count until a night has none.
 std::vector<TrackedSeries> tracked_series(const store::Contents& contents);
 
 // Finds series by their names of now, else of before.
@@ -63,14 +63,15 @@ struct TrackedGroup {
   Group group;
 };
 
-// Of at least five members each, ordered by their fifth, so that groups that became large enough later come last.
+// Groups of at least five members each, ordered by their fifth, so that groups that became large enough later come
+// last.
 std::vector<TrackedGroup> tracked_groups(const std::vector<TrackedSeries>& series);
 
 // The newest night of any series, and the newest before `night`; absent if there is none.
 std::optional<Night> last_night(std::span<const TrackedSeries> series);
 std::optional<Night> night_before(std::span<const TrackedSeries> series, Night night);
 
-// "2026-01-31". Throws UsageError with `place` for text that is not such a date.
+// "2026-01-31". Throws UsageError with `place` for other text.
 std::string date_text(Night night);
 Night parse_date(const std::string& text, const std::string& place);
 

@@ -1,4 +1,4 @@
-// Where the noise of a family comes from, so that one knows whether more samples, runs or machines would help.
+// The sources of a family's noise, which show whether more samples, runs or machines would help.
 #pragma once
 
 #include "reports/history/tracked.h"
@@ -17,14 +17,14 @@ struct Variation {
   std::string family;
   std::size_t series = 0;
   std::optional<double> within_run;
-  std::optional<double> between_runs;  // of a night
+  std::optional<double> between_runs;  // between the runs of a night
   std::optional<double> between_nights;
   std::optional<double> between_machines;
   double runs_per_night = 1;
   std::string advice;  // what to buy: samples, runs, or nothing
 };
 
-// Of each family, by name. `states` in the order of `series`.
+// The variation of each family, sorted by name. `states` are in the order of `series`.
 std::vector<Variation> variations(const store::Contents& contents, const std::vector<TrackedSeries>& series,
                                   const std::vector<SeriesState>& states);
 

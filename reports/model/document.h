@@ -18,11 +18,11 @@ namespace assay::report {
 enum class Tone { plain, good, warn, bad, faint };
 
 struct Cell {
-  std::string text;  // for people: "412 GFLOP/s"
-  Json data = {};    // for machines, base units: {"value":4.12e11,"unit":"FLOP/s"}; null repeats the text
+  std::string text;  // text for people: "412 GFLOP/s"
+  Json data = {};    // data for machines, base units: {"value":4.12e11,"unit":"FLOP/s"}; null repeats the text
   Tone tone = Tone::plain;
   std::string link = {};            // a section or anchor of this document ("r-0123") that the figure comes from
-  std::optional<double> sort = {};  // what sortable tables sort by; if absent, the text
+  std::optional<double> sort = {};  // key by which sortable tables sort; if absent, the text
   int heat = 0;                     // in a heat map: 0 is plain, 6 the worst
 };
 
@@ -62,7 +62,7 @@ struct List {
 struct Point {
   double x = 0;
   double y = 0;
-  std::optional<Interval> range = {};  // of y
+  std::optional<Interval> range = {};  // range of y
   std::string label = {};              // shown on hover
 };
 
@@ -85,7 +85,7 @@ struct Axis {
 struct Figure {
   std::string id;
   std::string title;
-  std::string alt;  // what it shows, in a sentence with its figures, for readers who cannot see it
+  std::string alt;  // describes it in a sentence with its figures, for readers who cannot see it
   Axis x;
   Axis y;
   std::vector<Curve> curves;  // at most five
@@ -97,17 +97,17 @@ struct BarRow {
   std::string label;
   std::string text;                        // the figure, for people: "229 GFLOP/s ± 0.7 %"
   std::vector<double> parts;               // stacked from 0; their sum is at most 1
-  std::optional<Interval> range = {};      // of the end of the bar
+  std::optional<Interval> range = {};      // range of the bar's end
   std::optional<double> peak = {};         // a line
   std::optional<Interval> reference = {};  // a shade
   std::vector<Interval> published = {};    // ticks at both edges
-  std::string link = {};                   // as Cell's
+  std::string link = {};                   // like Cell::link
 };
 
 struct Bars {
   std::string id;
   std::string title;
-  std::string note;                // what the marks mean
+  std::string note;                // meaning of the marks
   std::vector<std::string> parts;  // names of the parts, if there are several
   std::vector<BarRow> rows;
 };
@@ -127,17 +127,17 @@ struct Answer {
   std::string title;  // "Steady"
   std::string text;   // "yes: others used at most 0.01 CPUs while a case was measured"
   Tone tone = Tone::plain;
-  std::vector<std::string> evidence;  // what it rests on, a line each
+  std::vector<std::string> evidence;  // reasons for the answer, a line each
 };
 
 struct Document {
   std::string title;
   std::string headline;     // one line: machine, plan, time
   std::string verdict;      // one line: held, failed, skipped
-  Tone tone = Tone::plain;  // of the verdict
+  Tone tone = Tone::plain;  // the verdict's tone
   std::vector<Section> sections;
   std::vector<Answer> answers = {};  // shown before the sections
-  Json members = Json::object();     // of its JSON, beside these
+  Json members = Json::object();     // further members of its JSON
 };
 
 }  // namespace assay::report

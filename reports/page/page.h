@@ -11,7 +11,7 @@ namespace assay::report {
 struct PageOptions {
   PriceSource prices;                   // from load_prices(); without prices there are no costs
   References references = {};           // from shipped_references()
-  const CheckResult* floors = nullptr;  // what the user demands of these runs
+  const CheckResult* floors = nullptr;  // the floors that the user demands of these runs
   bool nccl_table = false;              // shows collectives in nccl-tests' form in the terminal too
 };
 

@@ -1,4 +1,4 @@
-// Published figures: what others say that a case gives on a GPU or CPU. Data in configs/published.
+// Published figures of others for a case on a GPU or CPU. The data are in configs/published.
 #pragma once
 
 #include "reports/acceptance/selection.h"

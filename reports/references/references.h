@@ -1,4 +1,4 @@
-// What key figures are held against besides their peaks: reference runs of such machines, and published figures.
+// Figures with which key figures are compared besides their peaks: reference runs of such machines, published figures.
 #pragma once
 
 #include "reports/references/published.h"
@@ -21,9 +21,9 @@ std::filesystem::path reference_folder();
 // Those shipped or added. Throws UsageError if one cannot be read.
 References shipped_references();
 
-// What there is for one key figure.
+// The references for one key figure.
 struct Beside {
-  std::vector<double> values;     // of runs on machines of the same name, measured in the same way; smallest first
+  std::vector<double> values;     // from runs on machines of the same name, measured in the same way; smallest first
   std::vector<std::size_t> runs;  // which: RunSet::runs()
   std::vector<const PublishedFigure*> published;
 };

@@ -7,7 +7,7 @@ namespace assay::report {
 
 struct Asset {
   std::string_view text;
-  std::string_view sha256;  // of the text, base64, for the page's Content-Security-Policy
+  std::string_view sha256;  // the text's hash, base64, for the page's Content-Security-Policy
 };
 
 extern const Asset page_style;

@@ -18,7 +18,7 @@ struct Tick {
 struct Scale {
   std::string title;  // with the unit, unless the labels carry it
   bool logarithmic = false;
-  double low = 0;  // of the drawn range, in the axis' base unit
+  double low = 0;  // lower end of the drawn range, in the axis' base unit
   double high = 1;
   std::vector<Tick> ticks;  // two to twelve, within [low, high]
 };

@@ -14,7 +14,7 @@ namespace assay::report {
 // Max rows of a table on a page.
 struct RowLimits {
   std::size_t main = 0;
-  std::size_t appendix = 0;  // of sections that terminals leave out
+  std::size_t appendix = 0;  // number of sections that terminals leave out
   std::size_t of(const Section& section) const { return section.in_terminal ? main : appendix; }
 };
 
@@ -24,7 +24,7 @@ class Ids {
  public:
   Ids(const Document& document, const RowLimits& limits);
 
-  // ` id=...` on the first call with this name, empty on later ones and for an empty name.
+  // ` id=...` on the first call with this name, empty on later calls and for an empty name.
   std::string attribute(const std::string& name);
   // The id that a link to this name leads to; empty if the document has none.
   std::string target(const std::string& name) const;

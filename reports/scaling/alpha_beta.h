@@ -19,7 +19,7 @@ struct LineFit {
   std::optional<Estimate> half_size = {};  // n_1/2 = A / G, bytes: both parts take equal time (Hockney & Jesshope 1988)
   double latency_seconds = 0;              // A
   double seconds_per_byte = 0;             // G
-  double rms = 0;                          // of the relative residuals
+  double rms = 0;                          // root mean square of the relative residuals
   std::vector<double> residuals;           // ln(t / fit), one per point
 
   double at(double bytes) const { return latency_seconds + seconds_per_byte * bytes; }
@@ -28,7 +28,7 @@ struct LineFit {
 // Absent with fewer than min_sizes sizes.
 std::optional<LineFit> fit_line(const MessageLine& line);
 
-inline constexpr double worst_rms = 0.25;  // of relative residuals: beyond it a model does not hold
+inline constexpr double worst_rms = 0.25;  // largest rms of relative residuals at which a model holds
 inline constexpr double good_rms = 0.10;   // within it, it does
 
 // Splits the line into pieces of adjacent sizes if one fit exceeds `good_rms` and pieces fit much better:
@@ -41,7 +41,7 @@ std::vector<MessageLine> split_by_size(const MessageLine& line);
 struct Form {
   std::string_view op;
   std::string_view name;     // ring, tree
-  std::string_view formula;  // for people
+  std::string_view formula;  // text for people
   std::string_view source;
   double (*alpha_terms)(int ranks);
   double (*volume)(int ranks);
@@ -62,7 +62,7 @@ struct FormFit {
 };
 
 // Fits every form of the op over all world sizes at once; none with fewer than min_sizes figures. A form is refuted if
-// another one explains the same figures better beyond chance (Akaike difference of at least 10), or if it misses them
+// another form explains the same figures better beyond chance (Akaike difference of at least 10), or if it misses them
 // by more than `worst_rms`. The best is named only if it alone is left and within `good_rms`: ring and tree are the
 // same line at one world size.
 std::vector<FormFit> fit_forms(std::string_view op, const std::vector<MessageLine>& lines);

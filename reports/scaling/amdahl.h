@@ -14,7 +14,7 @@ struct Amdahl {
   double serial = 0;                      // within [0, 1]
   std::optional<Interval> interval = {};  // 95 %, within [0, 1], by the delta method
   double time = 0;                        // T(1) of the fit, seconds; extrapolated if no single rank was measured
-  double rms = 0;                         // of the relative residuals
+  double rms = 0;                         // root mean square of the relative residuals
   std::vector<double> residuals;          // ln(T / fit), one per point
   int freedom = 0;                        // 0: two sizes determine the fit and nothing is left to judge it by
 

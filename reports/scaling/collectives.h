@@ -10,7 +10,7 @@ namespace assay::report::scaling {
 
 struct MessagePoint {
   double bytes = 0;  // S by nccl-tests' convention, as used
-  Estimate time;     // of one call, seconds
+  Estimate time;     // seconds of one call
   std::vector<Entry> entries;
 };
 
@@ -30,7 +30,7 @@ struct CollectiveSeries {
 };
 
 struct CollectiveSet {
-  std::vector<CollectiveSeries> series;  // by title
+  std::vector<CollectiveSeries> series;  // sorted by title
   std::vector<Excluded> excluded;
 };
 

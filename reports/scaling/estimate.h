@@ -9,8 +9,8 @@
 
 namespace assay::report::scaling {
 
-// Checks what a file says; absent unless the value is finite and above 0. An interval with an end that is not finite or
-// not above 0 becomes unknown; one that misses its value is widened to contain it.
+// Checks a value from a file; absent unless the value is finite and above 0. An interval with an end that is not finite
+// or not above 0 becomes unknown; one that misses its value is widened to contain it.
 std::optional<Estimate> positive(std::optional<double> value, const std::optional<Interval>& interval);
 
 // The standard error of ln(value), from the interval's width; absent without one.
@@ -24,7 +24,8 @@ Estimate scaled(const Estimate& estimate, double factor);  // factor > 0
 
 // The geometric mean of several runs' figures. The interval is the wider of that from the runs' scatter (Student's t on
 // logarithms, k - 1 degrees of freedom) and that from their own intervals (root of the sum of squared arms over k), so
-// that a few runs that happen to agree do not look more certain than each is. Of one run: itself. `runs` is not empty.
+// that a few runs that happen to agree do not look more certain than each is. A single run gives its own figure. `runs`
+// is not empty.
 Estimate pooled(std::span<const Estimate> runs);
 
 // Student's t: half the width of a 95 % interval in standard errors; the normal quantile if `freedom` is 0.

@@ -22,7 +22,7 @@ struct Excluded {
 class ExclusionList {
  public:
   void add(const std::string& title, const std::string& reason, const Entry& entry, bool minor = false);
-  std::vector<Excluded> list();  // by title, then reason
+  std::vector<Excluded> list();  // sorted by title, then reason
 
  private:
   std::map<std::pair<std::string, std::string>, Excluded> lines_;

@@ -27,7 +27,7 @@ class TermFit {
  public:
   Terms coefficients{};
   std::vector<double> residuals;  // ln(y / f), in the order of the observations
-  double rms = 0;                 // of the residuals: a relative error
+  double rms = 0;                 // root mean square of the residuals, a relative error
   int freedom = 0;                // observations minus terms
 
   double at(const Terms& x) const;

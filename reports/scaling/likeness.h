@@ -1,4 +1,4 @@
-// What must be equal for records to be in one series: everything but what scaling itself changes.
+// Attributes that must be equal for records to be in one series: everything that scaling itself does not change.
 #pragma once
 
 #include "reports/data/run_set.h"
@@ -17,7 +17,7 @@ namespace assay::report::scaling {
 // Family and parameters except those `left_out`, as one text.
 std::string configuration(const Record& record, std::span<const std::string_view> left_out);
 
-// What must be equal besides the configuration. `labels` are conditions, choices, and the labels of the run.
+// Aspects that must be equal besides the configuration. `labels` are conditions, choices, and the labels of the run.
 enum class Aspect { hardware, device, seed, protocol, threads, labels };
 inline constexpr std::size_t aspect_count = 6;
 using Likeness = std::array<std::string, aspect_count>;
@@ -30,14 +30,14 @@ class Likenesses {
   Likeness of(const Entry& entry) const;
 
  private:
-  std::vector<std::string> hardware_;                 // by run
-  std::vector<std::set<std::string>> labels_;         // by run: names of labels that must be equal
-  mutable std::map<std::string, std::string> kinds_;  // of devices, by name: many records, few names
+  std::vector<std::string> hardware_;                 // one for each run
+  std::vector<std::set<std::string>> labels_;         // for each run the names of labels that must be equal
+  mutable std::map<std::string, std::string> kinds_;  // kind of each device's name, cached
 };
 
 // "different protocol (max_seconds 3 instead of 30); different seed (1 instead of 0)": a record against a series.
 std::string difference(const Entry& entry, const Likeness& own, const Entry& other, const Likeness& theirs);
-// What distinguishes a series from others of the same title: the aspects in which any two of them differ.
+// The difference of a series from others of the same title: the aspects in which any two of them differ.
 std::string distinction(const Likeness& own, std::span<const Likeness> all);
 
 // Why a record cannot be in any series; absent if it can: its figures do not count (why_left_out), or its world size is

@@ -22,11 +22,11 @@ struct Projected {
   Estimate efficiency;          // against the series' smallest world size
   bool measured = false;        // then `time` is the measured one
   bool extrapolated = false;    // beyond extrapolation_factor
-  std::string assumption = {};  // what the longer arm of the interval comes from most; empty if measured
+  std::string assumption = {};  // the main source of the interval's longer arm; empty if measured
 };
 
 struct Projection {
-  std::string model;  // for people: "compute / N + serial"
+  std::string model;  // text for people: "compute / N + serial"
   double rms = 0;     // relative, on all sizes
   int held_out = 1;   // ranks of the largest size
   double held_out_time = 0;

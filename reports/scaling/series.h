@@ -17,7 +17,7 @@ enum class Mode { strong, weak };
 struct WorldPoint {
   int ranks = 1;
   int nodes = 1;
-  Estimate time;                       // of a step or a run to quality, seconds; that of the slowest rank
+  Estimate time;                       // seconds of a step or a run to quality, on the slowest rank
   std::optional<double> exposed = {};  // exposed communication as a fraction of the step
   std::vector<Entry> entries;          // one per run
 };
@@ -38,7 +38,7 @@ struct Lone {
 };
 
 struct SeriesSet {
-  std::vector<Series> series;  // by mode, then title
+  std::vector<Series> series;  // sorted by mode, then title
   std::vector<Excluded> excluded;
   std::vector<Lone> lone;
 };

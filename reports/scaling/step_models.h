@@ -11,7 +11,7 @@
 namespace assay::report::scaling {
 
 struct StepModel {
-  const char* name;  // for people: "compute / N + serial"
+  const char* name;  // text for people: "compute / N + serial"
   std::size_t terms;
   std::array<double (*)(double ranks), max_terms> term;
 
@@ -25,12 +25,12 @@ std::span<const StepModel> step_models(Mode mode);
 struct TriedModel {
   const StepModel* model = nullptr;
   TermFit fit;
-  double variance = 0;  // of the residuals, per degree of freedom
+  double variance = 0;  // variance of the residuals, per degree of freedom
 };
 
 // Every model that leaves at least `freedom` degrees of freedom.
 std::vector<TriedModel> try_models(Mode mode, std::span<const WorldPoint> points, std::size_t freedom = 1);
-// That with the lowest residual variance; of equal ones, that with fewer terms. `tried` is not empty.
+// The model with the lowest residual variance; of equal models, the one with fewer terms. `tried` is not empty.
 const TriedModel& best_model(const std::vector<TriedModel>& tried);
 // Whether the sizes that were fitted refute the model in favour of the best one. Residuals below `resolution`,
 // relative, do not decide between models.

@@ -14,10 +14,10 @@ namespace assay::report {
 
 struct CaseRow {
   const Entry* entry = nullptr;
-  const Metric* metric = nullptr;  // the one shown, or null
+  const Metric* metric = nullptr;  // the metric shown, or null
   std::string title;
-  std::size_t runs = 1;                // of this case on this machine
-  std::optional<Interval> range = {};  // of the figure over those runs
+  std::size_t runs = 1;                // number of runs of this case on this machine
+  std::optional<Interval> range = {};  // range of the figure over those runs
   std::vector<const PublishedFigure*> published = {};
   bool amber = false;
 };

@@ -10,9 +10,9 @@
 namespace assay::report {
 
 struct EntrySamples {
-  std::vector<double> values;                // the finite ones, in Samples::unit
+  std::vector<double> values;                // the finite values, in Samples::unit
   std::vector<double> at;                    // seconds since the case began, one per value; empty if unknown
-  std::optional<double> unthrottled_median;  // of the samples while no GPU was throttled, if some were; else absent
+  std::optional<double> unthrottled_median;  // median while no GPU was throttled; absent if none ever was
   std::string problem;                       // why they cannot be read; empty if they can
 };
 EntrySamples samples_of(const Entry& entry);

@@ -1,4 +1,4 @@
-// What the runs ran on, machines side by side, and the findings that affect figures, each with a fix.
+// The machines of the runs side by side, and the findings that affect figures, each with a fix.
 #pragma once
 
 #include "reports/data/run_set.h"

@@ -1,4 +1,4 @@
-// What a reader must not miss: what failed, what was skipped and why, what could not be read.
+// Things that a reader must not miss: failures, skips with their reasons, records that could not be read.
 #pragma once
 
 #include "reports/data/run_set.h"

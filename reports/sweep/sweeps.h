@@ -23,13 +23,13 @@ struct SweepPoint {
 // Cases of one machine that differ only in the parameter that was swept. Points into the RunSet.
 struct Sweep {
   std::string parameter;
-  std::string title;               // of the case, without the parameter
-  std::vector<SweepPoint> points;  // that the plan says fit, in ascending order of the values
-  std::vector<SweepPoint> unfit;   // that it says do not
+  std::string title;               // title of the case, without the parameter
+  std::vector<SweepPoint> points;  // points that fit by the plan, in ascending order of the values
+  std::vector<SweepPoint> unfit;   // points that do not fit by the plan
   // Indices into points; absent if there is none.
   std::optional<std::size_t> best;     // the highest throughput
   std::optional<std::size_t> knee;     // the smallest value within knee_share of the best
-  std::optional<std::size_t> largest;  // that ran
+  std::optional<std::size_t> largest;  // the largest point that ran
   // The smallest value that does not fit; null if the sweep ended without one.
   const SweepPoint* beyond() const { return unfit.empty() ? nullptr : &unfit.front(); }
 };

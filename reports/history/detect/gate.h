@@ -29,7 +29,7 @@ class Gate {
     while (first_ + sums_.size() <= values.size())
       sums_.push_back(sums_.back() + reference_->score(values[first_ + sums_.size() - 1]));
   }
-  // The last m of those scored, whose mean has that variance.
+  // Tests the last m scored nights, whose mean has this variance.
   bool passes(std::size_t m, double variance) const {
     if (!reference_) return true;
     const double mean = (sums_.back() - sums_[sums_.size() - 1 - m]) / static_cast<double>(m);

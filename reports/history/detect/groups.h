@@ -9,7 +9,7 @@ namespace assay::history {
 // median before a date that moves on every 28 nights; from a replacement of its hardware on, to its median since then.
 Track track_of(std::span<const Track> tracks, const Group& group, Night last);
 
-// As walk(). Returns the group's series on night `last`.
+// Does for a group what walk() does for a series. Returns the group's series on night `last`.
 Track walk_group(std::span<const Track> tracks, const Group& group, const Options& options, Night first, Night last,
                  Walked& walked);
 

@@ -75,8 +75,8 @@ class Reference {
 
 // How many of `recent` are further than half of `shift`, to its side, from the median of `before`.
 std::size_t nights_beyond(std::span<const double> recent, std::span<const double> before, double shift);
-// The most consecutive such values of `before` or residuals of `older`, if at least two; more than max_run do not
-// count.
+// The largest number of consecutive such values of `before`, or residuals of `older`, if it is at least two. Longer
+// excursions than max_run count as changes that were reverted.
 std::size_t longest_run(std::span<const double> before, std::span<const double> older, double shift);
 
 // The standard deviation of normal noise with these distances from its median, which may be reordered, by their median;

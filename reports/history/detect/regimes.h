@@ -1,5 +1,5 @@
-// The regimes of one series, night by night: where it is split, and what becomes of each change. What becomes an alarm
-// is decided over all series afterwards, and nothing here depends on that.
+// The regimes of one series, night by night: where it is split, and what becomes of each change. Alarms are decided
+// over all series afterwards, and nothing here depends on them.
 #pragma once
 
 #include "reports/history/detect/split_track.h"

@@ -14,7 +14,7 @@ namespace assay::history {
 
 inline constexpr std::size_t run_times = 2;       // a step must last longer than this times the longest stay seen
 inline constexpr std::size_t min_recent = 4;      // nights of a regime
-inline constexpr std::size_t noise_values = 240;  // of which the noise is estimated
+inline constexpr std::size_t noise_values = 240;  // values from which the noise is estimated
 
 // A night on which a change might have been an alarm.
 struct Trial {
@@ -38,7 +38,8 @@ bool is_unsteady(const SeriesState& state, Night night);
 // The index of the first night from `night` on.
 std::size_t index_in(const Track& track, Night night);
 
-// Of a state and the track that gave it, both of which must outlive it. Indices count the nights that are not left out.
+// A view of a state and the track that gave it, both of which must outlive it. Indices count the nights that are not
+// left out.
 class SplitTrack {
  public:
   SplitTrack(const Track& track, SeriesState& state);
@@ -63,20 +64,20 @@ class SplitTrack {
   // The largest distance from the level of a night: in `reference`, or left out.
   double largest_excursion(const Reference& reference) const;
 
-  // Of a step of that size between `earlier`, nights of that regime, and `recent` on the nights up to `now`. Steps of
+  // Tests a step of that size between `earlier`, nights of that regime, and `recent`, the nights up to `now`. Steps of
   // up to `least` nights are usual.
   Trial trial(double p, double shift, std::size_t regime, std::span<const double> earlier,
               std::span<const double> recent, Night length, Night now, std::size_t least);
 
  protected:
-  // As if the nights `first` to `last` - 1 were missing.
+  // Treats the nights `first` to `last` - 1 as missing.
   void leave_out(std::size_t first, std::size_t last);
   // Estimates the noise from values before `until`, and prepares the gate.
   void use_noise(std::size_t until);
   // Stores regimes and settled_ in the state.
   void keep_regimes();
 
-  std::vector<std::size_t> starts_;  // of regimes
+  std::vector<std::size_t> starts_;  // first indices of regimes
   std::size_t settled_ = 0;          // a step must be here or later
   Gate gate_;
 

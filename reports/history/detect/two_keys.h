@@ -10,14 +10,14 @@
 
 namespace assay::history {
 
-// What a step needs to pass: both tests.
+// The two tests that a step must pass.
 struct Keys {
   double p_scores = 1;      // key 2: normal scores
   double p_likelihood = 1;  // key 1: Student's t likelihood ratio; 1 if not asked for
   double level_before = 0;  // locations under t noise
   double level_after = 0;
-  double scale = min_sigma;  // of the t distribution
-  double inflation = 1;      // of the variance of the difference by autocorrelation
+  double scale = min_sigma;  // scale of the t distribution
+  double inflation = 1;      // factor on the difference's variance by autocorrelation
 
   // The larger of the two; key 2 to the power of 1.5, as its tails beyond the extremes are guessed.
   double p() const;
