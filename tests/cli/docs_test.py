@@ -91,6 +91,13 @@ class Docs(AssayCase):
                     with self.subTest(page=name_of(page), line=line):
                         self.assertLessEqual(len(line), COLUMNS)
 
+    def test_readme_has_a_line_for_each_verb(self):
+        verbs = set(re.findall(r"^  ([a-z]+)  ", self.assay("--help").stdout, re.MULTILINE))
+        self.assertIn("run", verbs)
+        readme = (ROOT / "README.md").read_text()
+        [block] = [block for language, block in FENCE.findall(readme) if language == "text" and block.startswith("measure ")]
+        self.assertEqual(set(re.findall(r"\bassay ([a-z]+)", block)), verbs)
+
     def test_readme_is_short(self):
         self.assertLessEqual(len((ROOT / "README.md").read_text().splitlines()), README_LINES)
 
