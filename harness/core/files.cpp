@@ -57,7 +57,7 @@ bool lies_on(int fd, long file_system) {
 
 constexpr long proc_file_system = 0x9fa0, pipe_file_system = 0x50495045;  // see statfs(2)
 
-// What stands where links lead.
+// The file at the end of a chain of links.
 struct Place {
   std::optional<struct stat> about;  // absent if nothing is there
   bool open_already = false;         // a link of /proc to what a process has open, which may have no name

@@ -17,7 +17,7 @@ int stdout_error = 0;
 
 void prepare_streams() {
   std::signal(SIGPIPE, SIG_IGN);
-  // The lowest free number is taken; O_PATH needs no /dev, and gives what can be neither read nor written.
+  // open() takes the lowest free number. O_PATH needs no /dev, and such a descriptor can be neither read nor written.
   for (int fd = 0; fd >= 0 && fd <= STDERR_FILENO;) {
     fd = ::open("/", O_PATH);
     if (fd > STDERR_FILENO) ::close(fd);

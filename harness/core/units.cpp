@@ -164,7 +164,7 @@ double parse_real(std::string_view text) {
 
 namespace {
 
-// `value` with as many digits as its uncertainty justifies; three significant ones if that is unknown.
+// `value` with as many digits as its uncertainty justifies; three significant digits if that is unknown.
 std::string digits(double value, std::optional<double> half_width) {
   if (value == 0) return "0";
   const int magnitude = static_cast<int>(std::floor(std::log10(std::abs(value))));

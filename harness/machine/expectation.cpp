@@ -115,7 +115,7 @@ class Comparison {
     return sheet ? sheet->match.front() : "";
   }
 
-  // What slot and card support; an idle link runs slower.
+  // The generation that slot and card support; an idle link runs slower.
   std::optional<int> generation_of(const GpuPart& gpu) const {
     auto reachable = pcie_generation(gpu.max_link_speed);
     // Virtual bridges claim any speed.

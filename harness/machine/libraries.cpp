@@ -12,7 +12,7 @@
 namespace assay {
 namespace {
 
-// "0.3.21" of libopenblasp-r0.3.21.so; the version after "-r".
+// The version after "-r" in the name: "0.3.21" of libopenblasp-r0.3.21.so.
 std::string openblas_version(const std::string& name) {
   const auto start = name.find("-r"), end = name.rfind(".so");
   if (!name.starts_with("libopenblas") || start == std::string::npos || end == std::string::npos || end < start)

@@ -120,7 +120,7 @@ void name_cloud(SystemPart& system) {
       system.provider = cloud.provider;
       if (cloud.product_is_type) system.instance_type = product;
     }
-  // AWS's older Xen machines say so only in the BIOS, and do not report the type.
+  // AWS's older Xen machines name AWS only in the BIOS, and do not report the type.
   if (system.provider.empty() && (system.dmi["bios_version"].find("amazon") != std::string::npos ||
                                   system.dmi["product_version"].find("amazon") != std::string::npos))
     system.provider = "aws";

@@ -18,12 +18,12 @@ constexpr unsigned field_power_average = 185, field_power_instant = 186;
 constexpr unsigned field_memory_temperature = 82;
 constexpr unsigned field_nvlink_sent = 138, field_nvlink_received = 139;    // KiB of payload, before NVLink 5
 constexpr unsigned field_nvlink5_sent = 202, field_nvlink5_received = 204;  // B of one link
-// Of one link up to NVLink 4. On Hopper the fields of nvmlDeviceGetFieldValues with these names are 0, so each link's
-// counters are read.
+// Error counters of one link up to NVLink 4. On Hopper the fields of nvmlDeviceGetFieldValues with these names are 0,
+// so each link's counters are read.
 constexpr std::array nvlink_error_counters = {1, 4};         // recoveries, ECC errors
 constexpr std::array nvlink_corrected_counters = {0, 2, 3};  // replays, CRC errors of flow control and of data
-// Of one link of NVLink 5: recoveries; malformed packets, overruns, receive errors, integrity errors, discards. Symbol
-// errors that are corrected do not count.
+// Error counters of one link of NVLink 5: recoveries; malformed packets, overruns, receive errors, integrity errors,
+// discards. Symbol errors that are corrected do not count.
 constexpr std::array fields_nvlink5_errors = {215u};
 constexpr std::array fields_nvlink5_corrected = {206u, 207u, 208u, 211u, 212u};
 constexpr unsigned nvlink5 = 7;  // NVML_NVLINK_VERSION_5_0
@@ -122,7 +122,7 @@ std::optional<double> NvmlDevice::default_applications_clock() const {
 
 namespace {
 
-// What nvmlDeviceGetFieldValues found for one field, as a number.
+// The value that nvmlDeviceGetFieldValues found for one field, as a number.
 std::optional<double> number_of(const FieldValue& value) {
   if (value.result != success) return std::nullopt;
   switch (value.type) {  // nvmlValueType_t
@@ -176,7 +176,7 @@ std::optional<double> NvmlDevice::temperature() const {
 }
 std::optional<double> NvmlDevice::memory_temperature() const {
   const auto degrees = field(*api_, handle_, field_memory_temperature, 0);
-  return degrees && *degrees > 0 ? degrees : std::nullopt;  // 0: it has no such sensor
+  return degrees && *degrees > 0 ? degrees : std::nullopt;  // 0: the GPU lacks the sensor
 }
 std::optional<std::uint64_t> NvmlDevice::throttle_reasons() const {
   const auto reasons = ask<unsigned long long>(api_->throttle, handle_);
@@ -199,7 +199,7 @@ std::optional<double> NvmlDevice::pcie_bytes_per_second(bool sent) const {
 }
 namespace {
 
-// Of all links together; absent if the first link has no such field.
+// The sum over all links; absent if the first link lacks the field.
 template <typename Api>
 std::optional<double> sum_of_links(const Api& api, Handle device, unsigned id) {
   std::optional<double> sum;

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* names[] = {"libnvidia-ml.so.1", "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
                                  "/usr/lib64-nvidia/libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1"};
 
-// Null if none is found; `why_not` is what the loader said about the first name.
+// Opens the library. Null if none is found; `why_not` is then the loader's message about the first name.
 void* open_library(std::string& why_not) {
   for (const char* name : names) {
     if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;

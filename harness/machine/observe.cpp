@@ -1,4 +1,4 @@
-// What other processes do, and which CPU OpenBLAS detects.
+// Observes other processes, and the CPU that OpenBLAS detects.
 #include "harness/core/version.h"
 #include "harness/machine/ask_process.h"
 #include "harness/machine/cpu_ticks.h"

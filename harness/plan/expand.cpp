@@ -52,7 +52,8 @@ PlanSource resolve(const std::string& target, const fs::path& configs, std::span
       fmt::format("{} is neither a plan, a family nor a file{}", in_quotes(target), suggestion(target, names)));
 }
 
-// What one --set assigns: "a.x=1,2,a.y=3" is "a.x=1,2" and "a.y=3". A comma after a backslash belongs to its value.
+// The assignments of one --set: "a.x=1,2,a.y=3" is "a.x=1,2" and "a.y=3". A comma after a backslash belongs to its
+// value.
 std::vector<std::string> assignments_in(const std::string& text) {
   const auto assigns = [](std::string_view part) {
     const std::string_view name = part.substr(0, part.find('='));
@@ -244,7 +245,7 @@ class SweepEnds {
     return end.taken = true;
   }
 
-  // Of each sweep that takes no case, the first, which the plan is then refused for.
+  // Adds the first case of each sweep of which no case can run; the plan is then refused for its conflict.
   void add_conflicts(const std::function<void(PlannedCase)>& add) const {
     for (const auto& [others, end] : ends_)
       if (!end.taken && !end.reached && end.conflict) add(*end.conflict);

@@ -13,7 +13,7 @@ namespace assay {
 
 namespace {
 
-// What an entry or plan can set besides parameters; a family's parameter of the same name takes precedence.
+// Settings of an entry or plan besides parameters; a family's parameter of the same name takes precedence.
 struct Settings {
   std::vector<int> ranks;
   std::uint64_t seed = 0;

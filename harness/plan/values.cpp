@@ -23,7 +23,7 @@ bool is_integral(ParamType type) {
 
 bool has_ranges(ParamType type) { return is_integral(type) || type == ParamType::seconds || type == ParamType::real; }
 
-// Sizes and counts begin at 1 and times at 0 unless the family says otherwise.
+// Sizes and counts begin at 1 and times at 0 unless the family sets another minimum.
 std::optional<double> minimum_of(const ParamSpec& spec) {
   if (spec.minimum) return spec.minimum;
   if (is_integral(spec.type)) return 1.0;
@@ -284,7 +284,7 @@ std::optional<ValueList> read_values(const ParamSpec& spec, std::string_view tex
       problems.add("", fmt::format("a value of \"{}\" is empty", spec.name));
       continue;
     }
-    // As a file would contain it.
+    // The value as a file would contain it.
     Json json = word;
     std::int64_t whole = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), whole);

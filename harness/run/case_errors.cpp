@@ -51,7 +51,7 @@ void CaseErrors::record(Record& record) {
   std::vector<ErrorCounter> all = host_grown();
   if (gpu_)
     for (ErrorCounter& counter : gpu_->counted()) all.push_back(std::move(counter));
-  // Those that may have changed a result are the ones to be seen.
+  // Counters that may have changed a result come first, so that they are seen.
   std::stable_partition(all.begin(), all.end(),
                         [](const ErrorCounter& counter) { return is_uncorrected(counter.name); });
   const std::string place = record.world_nodes > 1 ? this_host() + " " : "";
@@ -59,7 +59,7 @@ void CaseErrors::record(Record& record) {
   for (const ErrorCounter& counter : all) {
     if (record.errors.size() < max_errors)
       record.errors.push_back({this_host(), counter.device, counter.name, counter.value});
-    // Links correct some at all times; GpuHealth::corrected_link_errors says when they are many.
+    // Links correct some errors at all times; GpuHealth::corrected_link_errors tells when they are many.
     if (counter.name == "nvlink_corrected" || ++flagged > max_flags) continue;
     record.flags.push_back(fmt::format("errors: {}{}", place, text_of(counter)));
   }

@@ -127,7 +127,7 @@ void find_links(const CaseOrder& order, Device& device, Communicator& comm, Cont
     const LinkFinding& finding = slow.findings[i];
     if (comm.rank() == 0 && i < max_links_named)
       context.outputs.flags.push_back("slow link: " + describe(finding, slow.hosts));
-    // Calls that only send messages take these ranks as long as their link does, which says nothing about their pace.
+    // Calls that only send messages take these ranks as long as their link does, which is no measure of their pace.
     const std::vector<int> held_up = finding.culprits();
     if (!order.family->workload && std::find(held_up.begin(), held_up.end(), comm.rank()) != held_up.end())
       record.ranks.front().pace.reset();
@@ -176,7 +176,7 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
     record.reason = reason.value_or("");
     return;
   }
-  // Only now that the case will run, since both query the driver.
+  // This comes only now that the case will run, since both query the driver.
   const std::vector<int> host_cpus = cpus_to_watch(comm);
   Telemetry telemetry(
       {.gpu_uuid = device.info().uuid, .gpu_pci = device.info().pci, .host = comm.rank() == 0, .host_cpus = host_cpus});
@@ -267,7 +267,7 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   if (watts) add_gpu_energy(*watts, samples_fill_window(sampler.measurement()), record.metrics);
 }
 
-// For a case that uses one GPU per rank: names the slowest, and by how much.
+// Names the slowest GPU of a case that uses one GPU per rank, and by how much it is slower.
 void name_slowest_gpu(Record& whole) {
   const RankResult *slowest = nullptr, *fastest = nullptr;
   for (const RankResult& rank : whole.ranks) {
@@ -281,8 +281,8 @@ void name_slowest_gpu(Record& whole) {
   whole.metrics.push_back(value_metric("slowest_over_fastest", *slowest->median / *fastest->median, "1"));
 }
 
-// Names a rank that is slow by itself, not by waiting for others. Not if oversubscribed: ranks then share cores
-// unevenly.
+// Names a rank that is slow by itself, not by waiting for others. Names none if the run is
+// oversubscribed: ranks then share cores unevenly.
 void name_straggler(Record& whole) {
   if (flag::has(whole.flags, flag::oversubscribed)) return;
   std::vector<double> paces;
@@ -379,7 +379,7 @@ Record blank_record(const CaseOrder& order, DeviceKind device) {
 void flag_faults(Record& record, const std::set<Fault>& asked, const std::set<Fault>& injected) {
   if (record.status == Status::skipped) return;
   std::set<Fault> all = asked;
-  all.insert(injected.begin(), injected.end());  // also those that only one host was to inject
+  all.insert(injected.begin(), injected.end());  // also faults that only one host was to inject
   for (const Fault fault : all) {
     const bool given = injected.contains(fault);
     record.flags.push_back(fmt::format("{}{}{}", given ? "" : "not ", flag::injected, name_of(fault)));

@@ -1,4 +1,4 @@
-// Distinguishes the late rank from those that wait for it.
+// Distinguishes the late rank from the ranks that wait for it.
 #include "harness/run/lateness.h"
 
 #include "harness/core/units.h"

@@ -200,7 +200,7 @@ class FolderSink final : public RunSink {
 
 using Labels = std::map<std::string, std::string>;
 
-// The request's, and those of run.json.
+// The labels of the request, and of run.json.
 Labels labels_of(const RunRequest& request, const Json& run) {
   Labels labels = request.labels;
   if (run.contains("labels") && run["labels"].is_object())

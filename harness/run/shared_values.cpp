@@ -18,7 +18,7 @@ void SharedValues::share(int rank, const message::Share& message, ChannelServer&
     throw Error("share: a name or value that is empty or too long");
   if (values_.size() >= max_values && !values_.contains(name)) throw Error("share: too many values");
   values_[name] = value;
-  // A rank that has not said hello yet gets it after its hello.
+  // A rank that has not connected yet gets it when it connects.
   for (int other = 0; other < ranks; ++other) channel.send(other, message);
 }
 

@@ -100,7 +100,8 @@ bool Supervisor::start_workers(const Job& first) {
                          {"ASSAY_MPI_THREADS", first.order.family->workload ? "serialized" : "single"}};
   if (options_.trace) request.environment["ASSAY_TRACE"] = "1";
   if (options_.device != DeviceKind::cpu) {
-    // CUDA's default order is by speed. By PCI address it is that of nvidia-smi, and the CPUs near each GPU are known.
+    // CUDA's default order is by speed. Ordered by PCI address, GPUs are numbered as by nvidia-smi, and the CPUs near
+    // each GPU are known.
     if (!std::getenv("CUDA_DEVICE_ORDER")) request.environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
     request.environment["ASSAY_START_LIMIT"] = fmt::format("{}", options_.launch_limit_seconds);
   }
@@ -468,7 +469,7 @@ bool Supervisor::run(std::vector<Job> jobs) {
   return !signals_.interrupted();
 }
 
-// What keeps workers from starting keeps all of them from it.
+// A cause that keeps workers from starting would keep later ones from it, too.
 std::size_t Supervisor::deliver_rest(const std::vector<Job>& jobs, std::size_t index, const Record& broken) {
   while (++index < jobs.size()) {
     const Job& job = jobs[index];

@@ -34,7 +34,7 @@ void Timeline::send_case(Record& record) {
       record.flags.push_back(fmt::format("gpu trace: {} activities were lost", lost));
     std::vector<trace::Entry> added = trace::gpu_entries(entries, activities, entries_per_case);
     entries.insert(entries.end(), std::make_move_iterator(added.begin()), std::make_move_iterator(added.end()));
-    // By time, so that a long case is cut at its end, on host and GPU alike.
+    // Sorted by time, so that a long case is cut at its end, on host and GPU alike.
     std::stable_sort(entries.begin(), entries.end(),
                      [](const trace::Entry& a, const trace::Entry& b) { return a.start_ns < b.start_ns; });
   } else if (!why_no_gpu_.empty()) {

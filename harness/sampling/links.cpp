@@ -24,11 +24,12 @@ namespace {
 
 constexpr std::size_t message_bytes = std::size_t{1} << 20;
 constexpr int exchanges = 11;      // in a round
-constexpr int max_rounds = 8;      // of each part
-constexpr double max_seconds = 2;  // of all rounds
+constexpr int max_rounds = 8;      // most rounds of each part
+constexpr double max_seconds = 2;  // time limit of all rounds
 constexpr double min_slow_link_ratio = 2.5;
 constexpr std::size_t max_others_named = 4;
-// What a connection between two GPUs may need: NCCL's buffer of 4 MiB in each of 32 channels. NCCL fails without it.
+// Memory that a connection between two GPUs may need: NCCL's buffer of 4 MiB in each of 32 channels. NCCL fails without
+// it.
 constexpr std::uint64_t connection_bytes = std::uint64_t{128} << 20;
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
@@ -64,7 +65,7 @@ std::vector<int> others_of(int rank, const std::vector<Link>& links) {
   return {others.begin(), others.end()};
 }
 
-// Of links of one kind.
+// Judges links of one kind.
 std::vector<LinkFinding> judge(const std::vector<Link>& links, int ranks) {
   std::vector<LinkFinding> found;
   if (links.size() == 1) {

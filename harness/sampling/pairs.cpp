@@ -67,7 +67,7 @@ class Ends {
   std::vector<int> links_;
 };
 
-// Equal ones keep their order.
+// Equal elements keep their order.
 template <typename Slow>
 void worst_first(std::vector<Slow>& all) {
   std::stable_sort(all.begin(), all.end(), [](const Slow& a, const Slow& b) { return a.times > b.times; });
@@ -77,8 +77,8 @@ void worst_first(std::vector<Slow>& all) {
 
 int pairing_rounds(int members) { return members < 2 ? 0 : members - 1 + members % 2; }
 
-// Of an even number one member stays in place and the others rotate: i and j meet in round i + j modulo the number that
-// rotates, and whoever would meet itself meets the one in place, or nobody.
+// If the number of members is even, one stays in place and the others rotate: i and j meet in round i + j modulo the
+// number that rotates. A member that would be paired with itself meets the fixed member, or sits out the round.
 std::optional<int> partner_of(int member, int round, int members) {
   const int turning = members - 1 + members % 2;
   const auto other = [&](int i) { return ((round - i) % turning + turning) % turning; };
@@ -112,7 +112,7 @@ SlowPairs find_slow_pairs(std::span<const PairTime> all, int members, Ways ways,
   for (const PairTime& one : all)
     if (counts(one)) rest.push_back(one.time);
   const Judge judge(rest, min_share);
-  std::map<std::pair<int, int>, SlowPair> pairs;  // by the lower and the higher end
+  std::map<std::pair<int, int>, SlowPair> pairs;  // keyed by the lower and the higher end
   for (const PairTime& one : all) {
     const double times = counts(one) ? judge.times_slow(one.time) : 0;
     if (times == 0) continue;

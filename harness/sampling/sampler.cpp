@@ -17,7 +17,7 @@ namespace assay {
 namespace {
 
 constexpr int max_first_touch = 32;                  // single calls timed during warm-up
-constexpr int single_calls = 9;                      // of collectives after the measurement, for the ranks' paces
+constexpr int single_calls = 9;                      // collectives after the measurement, for the ranks' paces
 constexpr std::int64_t max_repetitions = 1'000'000;  // per sample: work that takes no time would grow forever
 constexpr std::int64_t max_gated_launches = 400;     // the queue of 1,024 launches must not fill behind a closed gate
 constexpr double min_slot_bytes = 64;                // a cache line

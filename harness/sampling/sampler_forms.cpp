@@ -12,7 +12,7 @@ namespace assay {
 void Sampler::steps_here(const std::function<void(std::int64_t)>& fn) {
   begin();
   std::int64_t step = 0;
-  double step_seconds = 0;  // of the slowest rank, as of the last agreement
+  double step_seconds = 0;  // time of a step on the slowest rank, at the last agreement
   const auto time = [&] {
     const trace::Span span(trace::Category::sample, "step", step);
     const double start = clock_();

@@ -20,14 +20,14 @@ namespace {
 
 constexpr double look_growth = 1.5;
 constexpr double stop_confidence = 0.98;
-// Over four looks the number of samples grows fivefold, and the noise of independent ones falls to 0.44.
+// Over four looks the number of samples grows fivefold, and the noise of independent samples falls to 0.44.
 constexpr std::size_t plateau_looks = 4;
 constexpr double plateau_fall = 0.8;
 constexpr double drift_factor = 10;
-constexpr double min_share_of_time = 0.1;  // of max_seconds
-// More samples say no more about a median, and isolated calls of a microsecond would fill memory.
+constexpr double min_share_of_time = 0.1;  // share of max_seconds
+// More samples do not make a median more precise, and isolated calls of a microsecond would fill memory.
 constexpr std::size_t max_kept_samples = 100'000;
-// Of batches between which ranks agree.
+// Sizes of the batches between which ranks agree.
 constexpr double min_batch = 16, max_batch = 256;
 constexpr double batch_share_of_time = 0.02, max_batch_share_of_time = 0.1;
 
@@ -59,7 +59,7 @@ std::size_t StopRule::next_batch(double sample_seconds, double elapsed_seconds) 
   const double each = std::max(sample_seconds, 1e-9);
   const double min_count = std::clamp(std::floor(max_batch_share_of_time * max_seconds_ / each), 1.0, min_batch);
   double count = std::clamp(std::floor(batch_share_of_time * max_seconds_ / each), min_count, max_batch);
-  // Not by a step of warm-up, which may have taken far longer than the others will.
+  // A step of warm-up is no basis: it may have taken far longer than the others will.
   const double left = std::ceil((max_seconds_ - elapsed_seconds) / each);
   last_batch_ = !values_.empty() && left < count + min_count;
   if (last_batch_) count = std::max(left, 1.0);

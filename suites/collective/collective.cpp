@@ -97,7 +97,7 @@ class CollectiveCase final : public Case {
       });
     sampler.calls_are_collective();
     if (batching_ != Protocol::Batching::graph) return sampler.repeat([&](Stream& stream, int) { call(stream, ring); });
-    // What the library chooses may differ in a graph, whose buffers it may register.
+    // The library may choose another algorithm in a graph, whose buffers it may register.
     record_algorithm([&] { graph_ = capture(sampler.stream(), calls_per_graph); });
     sampler.repeat([this](Stream& stream, int) { graph_->launch(stream); });
   }
@@ -244,7 +244,7 @@ class CollectiveCase final : public Case {
   std::unique_ptr<Answer> answer_;
   Buffer send_;  // unused in place
   Buffer receive_;
-  std::unique_ptr<Graph> graph_;  // of the timed calls, if they are captured
+  std::unique_ptr<Graph> graph_;  // the timed calls, if they are captured
 };
 
 Estimate estimate(const Params& params, const World& world) {

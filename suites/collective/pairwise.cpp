@@ -97,7 +97,7 @@ class PairwiseCase final : public Case {
         if (time) all.push_back(time->median);
     const auto bytes = static_cast<double>(layout_.bytes);
     const double typical = median(all);
-    // The samples are those of the slowest pair.
+    // The record has the samples of the slowest pair.
     if (small_)
       return {time_metric("slowest_pair_latency", measured), value_metric("median_pair_latency", typical, "s")};
     return {rate_metric("slowest_pair_bandwidth", bytes, "B/s", measured),
@@ -217,8 +217,8 @@ class PairwiseCase final : public Case {
   Layout layout_;
   bool small_ = false;
   bool several_hosts_ = false;
-  std::vector<int> ranks_;          // of the members
-  std::vector<std::string> names_;  // of the members' hosts
+  std::vector<int> ranks_;          // the members' ranks
+  std::vector<std::string> names_;  // names of the members' hosts
   int member_ = -1;                 // this rank's index among the members; -1: none
   std::unique_ptr<Communicator> members_comm_;
   std::unique_ptr<Communicator> pair_;

@@ -18,7 +18,7 @@ Estimate estimate(const Params& params, const World&) {
   Estimate estimate;
   const auto stage = params.choice<Stage>("stage");
   constexpr double typical_image = 110e3, typical_crop = 500e3;
-  // The one that is measured, whose memory the allocator may keep, and two that are compared afterwards.
+  // The loader that is measured, whose memory the allocator may keep, and two loaders that are compared afterwards.
   constexpr int loaders = 3;
   if (params.choice<Kind>("kind") == Kind::token) {
     const auto batch = static_cast<double>(token_batch * data::window_bytes(window_length));

@@ -14,10 +14,10 @@ namespace assay::dataloader {
 
 namespace {
 
-constexpr std::int64_t image_order_batches = 8;  // compared with those of one worker
+constexpr std::int64_t image_order_batches = 8;  // batches compared with those of one worker
 constexpr std::int64_t pixel_samples = 8;        // compared with the reference
 constexpr std::size_t scanned_images = 1024;     // fully decoded after the measurement, to find damage
-constexpr double level_limit = 1.0;              // of 255, per value
+constexpr double level_limit = 1.0;              // largest difference of a value, of 255
 constexpr double scaled_level_limit = 4.0;       // mean, if the decoder scaled in the frequency domain
 
 class ImageCase final : public LoaderCase {
@@ -207,7 +207,7 @@ class ImageCase final : public LoaderCase {
     std::vector<std::string> detail;
     for (const auto& [image, reason] : bad)
       detail.push_back(fmt::format("{}: {}", set_->name(static_cast<std::size_t>(image)), reason));
-    // All images if the stream went round once, else at least those delivered or scanned.
+    // All images if the stream went round once, else at least the images delivered or scanned.
     const double seen = std::max(static_cast<double>(scanned_), std::min(items_, static_cast<double>(set_->size())));
     checks.at_most("corrupt_images_share", static_cast<double>(bad.size()) / seen, corrupt_share_limit, detail);
     checks.at_most("damaged_archives", static_cast<double>(set_->damaged_archives().size()), 0,

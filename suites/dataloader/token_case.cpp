@@ -11,7 +11,7 @@ namespace assay::dataloader {
 
 namespace {
 
-constexpr std::int64_t token_order_batches = 64;  // compared with those of one worker
+constexpr std::int64_t token_order_batches = 64;  // batches compared with those of one worker
 
 class TokenCase final : public LoaderCase {
  public:

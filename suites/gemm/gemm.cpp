@@ -409,7 +409,7 @@ class GemmCase final : public Case {
   Rotated a_, b_, out_;
   Candidate best_;
   std::vector<std::string> found_;
-  std::vector<char> ran_;  // by slot: written by a timed run
+  std::vector<char> ran_;  // for each slot whether a timed run has written it
   double peak_ = 0;        // FLOP/s of one rank; 0: unknown
 };
 

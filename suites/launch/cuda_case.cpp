@@ -20,7 +20,7 @@ using Enqueue = void (*)(Stream&, unsigned* counter);
 
 constexpr int graph_nodes = 100;
 
-// What one sample does, and how many launches it counts for. A sample takes about a millisecond of host time.
+// The work of one sample, and how many launches it counts for. A sample takes about a millisecond of host time.
 struct OpInfo {
   GpuOp op;
   int launches;    // per turn

@@ -28,7 +28,7 @@ constexpr double bytes_per_unit = 8.0 * (1 << 20);  // per SM and repetition
 constexpr double max_passes = 1 << 16;
 constexpr int output_array = 2;  // among the arrays, after the inputs
 constexpr std::uint64_t hops_per_repetition = 4096;
-constexpr int rounds = 5;               // of the search over all variants
+constexpr int rounds = 5;               // rounds of the search over all variants
 constexpr double search_seconds = 2.0;  // after that, no new round begins
 
 class CudaMemoryCase final : public Case {
@@ -109,7 +109,8 @@ class CudaMemoryCase final : public Case {
     stream_->synchronize();
   }
 
-  // Chooses by separate samples, not those of the record. The slowest rank's times count, so all ranks choose alike.
+  // Chooses by samples of its own, which are not in the record. The slowest rank's times count, so all ranks choose
+  // alike.
   void choose_variant() {
     const std::vector<Variant> variants = kernels_->variants(info_.op, in_cache());
     std::vector<std::vector<double>> seconds(variants.size());
@@ -263,7 +264,7 @@ class CudaMemoryCase final : public Case {
   Context* context_ = nullptr;
   std::unique_ptr<DeviceKernels> kernels_;
   std::unique_ptr<Stream> stream_;
-  std::string_view level_;  // of L2; empty: the arrays exceed it
+  std::string_view level_;  // the level of L2; empty: the arrays exceed it
   std::array<Buffer, 2> inputs_;
   Buffer output_, sum_, scratch_, position_;
   Arrays arrays_;

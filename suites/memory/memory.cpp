@@ -34,7 +34,7 @@ constexpr std::size_t small_chase_bytes = 1u << 20;
 
 // State of one thread, on its own cache lines.
 struct alignas(128) ThreadState {
-  double sum = 0;  // of read's last pass
+  double sum = 0;  // the sum of read's last pass
   const Line* position = nullptr;
   std::uint64_t hops = 0;
   std::uint64_t wrong = 0;
@@ -165,7 +165,7 @@ class MemoryCase final : public Case {
     return context.comm.max_of(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
 
-  // Chooses by separate samples, not those of the record.
+  // Chooses by samples of its own, which are not in the record.
   std::string choose_store(Context& context) {
     if (!info_.stores) return "none";
     if (store_ != Store::automatic) return word_of(store_);

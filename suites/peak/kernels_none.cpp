@@ -1,4 +1,4 @@
-// For processors without loops: every peak case is skipped.
+// Used on processors without loops: every peak case is skipped.
 #include "suites/peak/kernels.h"
 
 namespace assay::peak {

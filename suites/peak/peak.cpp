@@ -260,7 +260,7 @@ Family peak_family() {
   family.estimate = estimate;
   family.make = make_case_of<PeakCase>;
   family.faults = {Fault::bit_flip};
-  family.devices = std::vector{DeviceKind::cpu};  // of a list, g++ 14 warns under sanitizers
+  family.devices = std::vector{DeviceKind::cpu};  // g++ 14 warns about a plain list under sanitizers
   family.conflict = conflict;
   return family;
 }

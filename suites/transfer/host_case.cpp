@@ -249,8 +249,8 @@ class HostCase final : public Case {
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> begun_;
   std::vector<Way> ways_;
-  std::optional<SideThread> side_;  // for pageable memory in both directions
-  Measurement waited_;              // of small copies
+  std::optional<SideThread> side_;  // copies pageable memory in the other direction
+  Measurement waited_;              // times of small copies
 };
 
 }  // namespace

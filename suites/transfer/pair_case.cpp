@@ -15,7 +15,7 @@ namespace {
 
 enum class AtOnce { one_way, both_ways, all_pairs };
 
-// What a direction between GPUs means.
+// The meaning of a direction between GPUs.
 struct Form {
   AtOnce at_once = AtOnce::one_way;
   bool access = true;
@@ -76,7 +76,7 @@ class PairCase final : public Case {
     context.outputs.conditions["gpus"] = std::to_string(copies_->gpus());
   }
 
-  // The samples are those of the slowest pair, or of all pairs at once.
+  // The record has the samples of the slowest pair, or of all pairs at once.
   void measure(Sampler& sampler) override {
     sampler.procedure([&] {
       groups_ = groups(*copies_);
@@ -174,7 +174,7 @@ class PairCase final : public Case {
   Context* context_ = nullptr;
   std::unique_ptr<DeviceCopies> copies_;
   std::vector<Group> groups_;
-  Measurement waited_;  // of small copies of the slowest group
+  Measurement waited_;  // times of small copies of the slowest group
 };
 
 }  // namespace

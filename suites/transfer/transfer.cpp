@@ -33,7 +33,7 @@ Estimate estimate(const Params& params, const World&) {
     case Direction::p2p_both:
     case Direction::p2p_both_write: ways = 2; break;
     case Direction::p2p_all:
-    case Direction::p2p_all_write: ways = 7; break;  // of each of eight GPUs
+    case Direction::p2p_all_write: ways = 7; break;  // ways of each of eight GPUs
     default: break;
   }
   Estimate result;

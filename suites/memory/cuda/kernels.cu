@@ -1,4 +1,4 @@
-// The memory suite's kernels behind their interface, and those not timed as bandwidth: chase, fill, compare.
+// The memory suite's kernels behind their interface, and kernels not timed as bandwidth: chase, fill, compare.
 #include "suites/memory/device_kernels.h"
 
 #include "harness/device/cuda/check.h"
