@@ -23,8 +23,8 @@ class PollSource {
 // Reads `source`, at least once, until `done` or for `seconds`. The last value of `done`.
 bool read_until(PollSource& source, double seconds, const std::function<bool()>& done);
 
-// Called by a ChannelLoop. An exception while a message is handled is logged and costs that message, except for a
-// RunDirError, which ends the run.
+// Called by a ChannelLoop. What handling a message throws is logged and costs that message, except for a RunDirError,
+// which ends the run.
 class ChannelHandler {
  public:
   virtual ~ChannelHandler() = default;

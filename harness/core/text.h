@@ -14,7 +14,7 @@ std::string one_line(std::string_view text, std::size_t max_bytes = 200);
 // The last `count` lines, without trailing newlines.
 std::string last_lines(std::string_view text, int count);
 
-// The parts between commas: "a,,b" gives "a", "", "b".
+// What stands between commas: "a,,b" is "a", "", "b".
 std::vector<std::string> split_commas(std::string_view text);
 
 // Whether the text is valid UTF-8, as JSON requires.

@@ -6,7 +6,7 @@
 
 namespace assay {
 
-// Calls `ask` in a child process and returns its result (up to 4 KiB); empty if it fails or exceeds the timeout.
+// What `ask` returns (up to 4 KiB), called in a child process; empty if it fails or takes longer than the timeout.
 std::string ask_in_child_process(int timeout_ms, const std::function<std::string()>& ask);
 
 }  // namespace assay
