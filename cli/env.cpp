@@ -6,14 +6,13 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/version.h"
-#include "harness/json/json.h"
+#include "harness/json/members.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/expectation.h"
-#include "harness/machine/findings.h"
+#include "harness/machine/spoilers.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <memory>
@@ -131,18 +130,6 @@ void print_machine(const Answer& answer) {
   row("assay", fmt::format("{} ({}, {})", build_info().version, build_info().build_type, build_info().compiler));
 }
 
-void print_findings(const std::vector<Finding>& findings) {
-  if (findings.empty()) {
-    fmt::print("\nnothing here is known to spoil measurements\n");
-    return;
-  }
-  fmt::print("\n{} finding{}: what will spoil measurements\n", findings.size(), findings.size() == 1 ? "" : "s");
-  for (const auto& finding : findings) {
-    fmt::print("  {:<7}  {}: {}\n", name_of(finding.severity), finding.id, finding.seen);
-    fmt::print("           so: {}\n           fix: {}\n", finding.effect, finding.fix);
-  }
-}
-
 void print_shortfalls(const std::string& file, const std::vector<Shortfall>& shortfalls) {
   if (shortfalls.empty()) {
     fmt::print("\n{}: all held\n", file);
@@ -155,10 +142,11 @@ void print_shortfalls(const std::string& file, const std::vector<Shortfall>& sho
 Json to_json(const Answer& answer, const std::string& file, const Root& root, bool with_serials) {
   Json json = {{"schema", 1}};
   json.update(answer.environment);
-  json["findings"] = to_json(answer.findings);
+  json["findings"] = spoilers_json(answer.findings);
   if (answer.audit) {
-    json["audit"] = audit::to_json(*answer.audit);
-    add_identities(json["audit"], root, answer.machine, with_serials);
+    AuditedMachine audited = *answer.audit;
+    add_identities(audited, root, answer.machine, with_serials);
+    json["audit"] = json_of(audited);
   }
   if (file.empty()) return json;
   Json shortfalls = Json::array();
@@ -204,7 +192,7 @@ ExitCode env(const EnvOptions& options) {
   answer.machine = answer.audit ? answer.audit->machine : probe_machine(root);
   answer.environment = environment_json(answer.machine);
   answer.sheets = load_hardware(configs_dir() / "hardware");
-  answer.findings = answer.audit ? answer.audit->findings : find_spoilers(answer.machine, present_circumstances(root));
+  answer.findings = answer.audit ? answer.audit->spoilers : find_spoilers(answer.machine, present_circumstances(root));
   if (expecting) answer.shortfalls = shortfalls(expectation, answer.machine, answer.sheets);
 
   if (options.json) {
@@ -212,10 +200,10 @@ ExitCode env(const EnvOptions& options) {
   } else {
     print_machine(answer);
     // The problems of an audit include the findings.
-    answer.audit ? print_audit(*answer.audit) : print_findings(answer.findings);
+    answer.audit ? print_audit(*answer.audit) : print_spoilers(answer.findings);
     if (expecting) print_shortfalls(options.expect, answer.shortfalls);
   }
-  const bool held = answer.shortfalls.empty() && !(answer.audit && has_fault(*answer.audit));
+  const bool held = answer.shortfalls.empty() && !(answer.audit && has_fault(answer.audit->problems));
   return held ? ExitCode::ok : ExitCode::failed;
 }
 

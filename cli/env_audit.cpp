@@ -2,19 +2,27 @@
 #include "cli/env_audit.h"
 
 #include "harness/core/utc.h"
+#include "harness/core/words.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 
 namespace assay::cli {
 
 namespace {
 
-void print_events(const std::vector<audit::KernelEvent>& events) {
+// `before_device`: what stands between a finding's id and its device.
+void print_findings(const std::vector<Finding>& findings, std::string_view before_device) {
+  for (const Finding& one : findings) {
+    fmt::print("  {:<7}  {}{}{}: {}\n", word_of(one.severity), one.id, one.device.empty() ? "" : before_device,
+               one.device, one.seen);
+    fmt::print("           so: {}\n           fix: {}\n", one.meaning, one.fix);
+  }
+}
+
+void print_events(const std::vector<KernelEvent>& events) {
   std::int64_t messages = 0;
   for (const auto& event : events) messages += event.count;
   fmt::print("\n{} message{} of the kernel in the last 7 days\n", messages, messages == 1 ? "" : "s");
@@ -29,22 +37,22 @@ void print_events(const std::vector<audit::KernelEvent>& events) {
 
 audit::Audit audit_now(const Root& root) { return audit::audit_machine(root, static_cast<double>(std::time(nullptr))); }
 
-bool has_fault(const audit::Audit& audit) {
-  return std::ranges::any_of(audit.problems, [](const auto& each) { return each.severity == audit::Severity::fault; });
+void print_audit(const AuditedMachine& audit) {
+  const auto count = [&](Severity severity) {
+    return std::ranges::count(audit.problems, severity, &Finding::severity);
+  };
+  const auto plural = [](auto n) { return n == 1 ? "" : "s"; };
+  const auto faults = count(Severity::fault), warnings = count(Severity::warning), remarks = count(Severity::info);
+  fmt::print("\naudit: {} fault{}, {} warning{}, {} remark{}\n", faults, plural(faults), warnings, plural(warnings),
+             remarks, plural(remarks));
+  print_findings(audit.problems, " ");
+  if (!audit.events.empty()) print_events(audit.events);
 }
 
-void print_audit(const audit::Audit& audit) {
-  std::array<int, 3> counts{};
-  for (const auto& problem : audit.problems) ++counts[static_cast<std::size_t>(problem.severity)];
-  const auto plural = [](int count) { return count == 1 ? "" : "s"; };
-  fmt::print("\naudit: {} fault{}, {} warning{}, {} remark{}\n", counts[0], plural(counts[0]), counts[1],
-             plural(counts[1]), counts[2], plural(counts[2]));
-  for (const auto& problem : audit.problems) {
-    fmt::print("  {:<7}  {}{}{}: {}\n", name_of(problem.severity), problem.id, problem.device.empty() ? "" : " ",
-               problem.device, problem.seen);
-    fmt::print("           so: {}\n           fix: {}\n", problem.meaning, problem.fix);
-  }
-  if (!audit.events.empty()) print_events(audit.events);
+void print_spoilers(const std::vector<Finding>& findings) {
+  if (findings.empty()) return fmt::print("\nnothing here is known to spoil measurements\n");
+  fmt::print("\n{} finding{}: what will spoil measurements\n", findings.size(), findings.size() == 1 ? "" : "s");
+  print_findings(findings, ": ");
 }
 
 }  // namespace assay::cli

@@ -1,4 +1,4 @@
-// `assay env --audit` of one machine.
+// The audit of one machine, and what spoils measurements on it, as text.
 #pragma once
 
 #include "harness/audit/audit.h"
@@ -6,8 +6,8 @@
 namespace assay::cli {
 
 audit::Audit audit_now(const Root& root);
-bool has_fault(const audit::Audit& audit);
 // Problems, faults first, then what the kernel logged in past days.
-void print_audit(const audit::Audit& audit);
+void print_audit(const AuditedMachine& audit);
+void print_spoilers(const std::vector<Finding>& findings);
 
 }  // namespace assay::cli

@@ -3,6 +3,7 @@
 #include "cli/files.h"
 #include "harness/hosts/ask_hosts.h"
 #include "harness/hosts/slurm.h"
+#include "harness/json/members.h"
 #include "harness/machine/nvml.h"
 
 #include <fmt/format.h>
@@ -71,30 +72,27 @@ ExitCode audit_hosts(const Allocation& allocation, const FleetOptions& options) 
   // The user's files first: a bad one is reported before any host is asked.
   std::optional<report::RunSet> runs;
   if (!options.runs.empty()) runs.emplace(read_runs(options.runs));
-  const std::vector<report::AuditedHost> hosts = audits_of(allocation, options.with_serials, options.timeout_seconds);
-  std::vector<report::Drift> drift = report::drift_of(hosts);
-  if (runs) report::add_effects(drift, *runs);
+  report::AuditedFleet fleet;
+  fleet.hosts = audits_of(allocation, options.with_serials, options.timeout_seconds);
+  fleet.drift = report::drift_of(fleet.hosts);
+  if (runs) report::add_effects(fleet.drift, *runs);
   if (options.json)
-    fmt::print("{}", dump_document(report::audits_json(hosts, drift), 2));
+    fmt::print("{}", dump_document(json_of(fleet), 2));
   else
-    print(report::audit_document(hosts, drift));
-  return report::audit_code(hosts);
+    print(report::audit_document(fleet));
+  return fleet.code();
 }
 
-void add_identities(Json& audit, const Root& root, const Machine& machine, bool with_serials) {
+void add_identities(AuditedMachine& audit, const Root& root, const Machine& machine, bool with_serials) {
   const auto slots = slots_by_address(root);
   const auto serials = with_serials ? serials_of_gpus(root) : std::map<std::string, std::string>();
-  Json gpus = Json::array();
   for (const GpuPart& gpu : machine.gpus) {
-    report::AuditedGpu one{gpu.pci, gpu.uuid, gpu.name, ""};
+    AuditedGpu& one = audit.gpus.emplace_back(AuditedGpu{gpu.pci, gpu.uuid, gpu.name, ""});
     if (const auto slot = slots.find(gpu.pci.substr(0, gpu.pci.rfind('.'))); slot != slots.end())
       one.slot = slot->second;
     if (const auto serial = serials.find(gpu.pci); serial != serials.end()) one.serial = serial->second;
-    gpus.push_back(report::to_json(one));
   }
-  audit["gpus"] = std::move(gpus);
-  if (const auto serial = with_serials ? root.text("sys/class/dmi/id/product_serial") : std::nullopt)
-    audit["serial"] = *serial;
+  if (with_serials) audit.serial = root.text("sys/class/dmi/id/product_serial");
 }
 
 }  // namespace assay::cli

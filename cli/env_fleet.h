@@ -30,8 +30,8 @@ std::vector<report::AuditedHost> audits_of(const Allocation& allocation, bool wi
 // Prints the audits of all hosts and where they differ.
 ExitCode audit_hosts(const Allocation& allocation, const FleetOptions& options);
 
-// Adds to an audit's JSON which GPUs the host has: "gpus" with pci, uuid, name, slot and, with `with_serials`, serial;
-// then also "serial" of the host, if it may be read.
-void add_identities(Json& audit, const Root& root, const Machine& machine, bool with_serials);
+// Adds to an audit which GPUs the host has, and with `with_serials` their serial numbers and, if it may be read, the
+// host's.
+void add_identities(AuditedMachine& audit, const Root& root, const Machine& machine, bool with_serials);
 
 }  // namespace assay::cli

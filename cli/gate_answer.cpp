@@ -1,14 +1,12 @@
 // The answer of `assay gate` as text, JSON, and lines for other systems.
 #include "cli/gate.h"
 
-#include "harness/audit/audit.h"
 #include "harness/core/host.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "harness/json/json.h"
+#include "harness/json/members.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -17,7 +15,6 @@ namespace assay::cli {
 
 namespace {
 
-using gate::Severity;
 using gate::Verdict;
 
 Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
@@ -38,9 +35,9 @@ gate::TestState state_of(const gate::TestOutcome& test) {
   return slow ? gate::TestState::slow : test.state;
 }
 
-std::string line_of(const gate::Finding& finding) {
-  return fmt::format("{}{}{} {}", finding.code, finding.device.empty() ? "" : " ", finding.device,
-                     one_line(finding.text));
+std::string line_of(const gate::Catalogue& catalogue, const Finding& finding) {
+  return fmt::format("{}{}{} {}", catalogue.of(finding.id).code, finding.device.empty() ? "" : " ", finding.device,
+                     one_line(finding.seen));
 }
 
 std::string test_line(const gate::TestOutcome& test) {
@@ -56,12 +53,12 @@ std::string test_line(const gate::TestOutcome& test) {
 }
 
 // One line: the verdict's first finding, and how many more there are.
-std::string short_text(const GateAnswer& answer) {
+std::string short_text(const GateRequest& request, const GateAnswer& answer) {
   const auto& findings = answer.decision.findings;
   if (answer.decision.verdict == Verdict::ok) return "nothing found";
   const auto weighty = std::count_if(findings.begin(), findings.end(),
-                                     [](const gate::Finding& one) { return one.severity != Severity::info; });
-  std::string found = weighty > 0 ? line_of(findings.front()) : std::string();
+                                     [](const Finding& one) { return one.severity != Severity::info; });
+  std::string found = weighty > 0 ? line_of(request.catalogue, findings.front()) : std::string();
   if (weighty > 1) found += fmt::format(" (and {} more)", weighty - 1);
   if (answer.decision.verdict != Verdict::not_judged) return found;
   return "not judged: " + one_line(answer.decision.why_not) + (found.empty() ? found : "; " + found);
@@ -71,10 +68,11 @@ std::string long_text(const GateRequest& request, const GateAnswer& answer) {
   std::string text = fmt::format("{}{}\n", name_of(answer.decision.verdict),
                                  request.inject ? fmt::format(" (injected: {})", request.inject->id) : std::string());
   std::size_t remarks = 0;
-  for (const gate::Finding& finding : answer.decision.findings) {
+  for (const Finding& finding : answer.decision.findings) {
     if (finding.severity == Severity::info && ++remarks) continue;
     text += fmt::format("{} {}\n  {}\n  action: {}\n", finding.severity == Severity::fault ? "FAULT  " : "suspect",
-                        line_of(finding), one_line(finding.meaning), finding.action);
+                        line_of(request.catalogue, finding), one_line(finding.meaning),
+                        request.catalogue.of(finding.id).action);
   }
   for (const gate::TestOutcome& test : answer.tests) text += test_line(test);
   for (const std::string& note : answer.notes) text += "- " + one_line(note) + "\n";
@@ -100,9 +98,9 @@ std::string gate_text(const GateRequest& request, const GateAnswer& answer, Exit
   const std::string injected = request.inject ? fmt::format("injected {}: ", request.inject->id) : std::string();
   switch (style) {
     case ExitStyle::assay: break;
-    case ExitStyle::npd: return injected + short_text(answer) + "\n";
+    case ExitStyle::npd: return injected + short_text(request, answer) + "\n";
     case ExitStyle::nagios: {
-      std::string text = short_text(answer);
+      std::string text = short_text(request, answer);
       std::replace(text.begin(), text.end(), '|', '/');  // what follows a bar is performance data
       return fmt::format("ASSAY {} - {}{} | seconds={:.2f}s;;;0;{:g}\n",
                          states[static_cast<std::size_t>(answer.decision.verdict)], injected, text, answer.seconds,
@@ -114,14 +112,17 @@ std::string gate_text(const GateRequest& request, const GateAnswer& answer, Exit
 
 std::string gate_json(const GateRequest& request, const GateAnswer& answer) {
   Json findings = Json::array(), tests = Json::array();
-  for (const gate::Finding& one : answer.decision.findings)
-    findings.push_back({{"code", one.code},
+  for (const Finding& one : answer.decision.findings) {
+    const gate::Code& code = request.catalogue.of(one.id);
+    findings.push_back({{"code", code.code},
                         {"id", one.id},
                         {"device", or_null(one.device)},
-                        {"text", one.text},
+                        {"text", one.seen},
                         {"meaning", one.meaning},
-                        {"action", one.action},
-                        {"severity", name_of(one.severity)}});
+                        {"action", code.action},
+                        {"severity", word_of(one.severity)},
+                        {"area", json_of(one.area)}});
+  }
   for (const gate::TestOutcome& test : answer.tests) {
     const gate::Figure* figure = worst_figure(test);
     Json row = {{"test", test.test},
@@ -153,16 +154,13 @@ std::string gate_json(const GateRequest& request, const GateAnswer& answer) {
 }
 
 std::string gate_list(const gate::Catalogue& catalogue, bool json) {
-  std::map<std::string, std::string> meanings;
-  for (const audit::ProblemKind& kind : audit::problem_kinds()) meanings[kind.id] = kind.meaning;
   Json rows = Json::array();
   std::string text = fmt::format("{:<15} {:<24} {:<8} {:<15} {}\n", "code", "id", "action", "test", "meaning");
   for (const gate::Code& code : catalogue.codes) {
-    const std::string& meaning = code.meaning.empty() ? meanings[code.id] : code.meaning;
-    text += fmt::format("{:<15} {:<24} {:<8} {:<15} {}\n", code.code, code.id, code.action, code.test, meaning);
+    text += fmt::format("{:<15} {:<24} {:<8} {:<15} {}\n", code.code, code.id, code.action, code.test, code.meaning);
     rows.push_back({{"code", code.code},
                     {"id", code.id},
-                    {"meaning", meaning},
+                    {"meaning", code.meaning},
                     {"action", code.action},
                     {"test", code.test},
                     {"seconds", catalogue.test(code.test).seconds},

@@ -9,8 +9,9 @@
 #include "harness/core/program.h"
 #include "harness/core/text.h"
 #include "harness/gate/fault_machine.h"
+#include "harness/gate/inspection.h"
 #include "harness/hosts/process.h"
-#include "harness/json/json.h"
+#include "harness/json/members.h"
 #include "harness/machine/cpu_ticks.h"
 #include "harness/record/flags.h"
 #include "harness/run/run.h"
@@ -87,7 +88,7 @@ class Gate {
 
   void remember(const fs::path& memory, std::time_t now) {
     try {
-      gate::remember(memory, now, answer_.decision);
+      gate::remember(memory, now, answer_.decision, request_.catalogue);
     } catch (const Error& error) {
       answer_.notes.push_back(fmt::format("what was found is not kept: {}", error.what()));
     }
@@ -186,7 +187,10 @@ class Gate {
     const FinishedCommand done = run_children(test, {{words, variables}}, {&outcome}).front();
     if (done.ended && done.code == 0) {
       try {
-        read_audit(parse_untrusted(done.output));
+        auto seen = read_text<gate::Inspection>(done.output);
+        withheld_cpus_ = seen.withheld_cpus;
+        evidence_.problems = std::move(seen.audit.problems);
+        gpus_ = std::move(seen.gpus);
         outcome.state = TestState::passed;
         evidence_.audited = true;
       } catch (const Error& error) {
@@ -200,27 +204,6 @@ class Gate {
     evidence_.tests.push_back(std::move(outcome));
   }
 
-  void read_audit(const Json& json) {
-    withheld_cpus_ = number_member(json, "/withheld_cpus").value_or(0);
-    for (const Json& one : member(json, "/audit/problems"))
-      evidence_.problems.push_back({text_member(one, "/id"), text_member(one, "/device"), text_member(one, "/seen"),
-                                    text_member(one, "/meaning"), text_member(one, "/fix"),
-                                    gate::severity_from(text_member(one, "/severity"))});
-    for (const Json& one : member(json, "/gpus")) {
-      gate::GpuHere& gpu = gpus_.emplace_back();
-      gpu.pci = text_member(one, "/pci");
-      gpu.uuid = text_member(one, "/uuid");
-      gpu.name = text_member(one, "/name");
-      gpu.shown = one.at("shown").get<bool>();
-      gpu.lost = std::ranges::any_of(evidence_.problems, [&](const gate::Problem& problem) {
-        return problem.device == gpu.pci && (problem.id == "gpu-lost" || problem.id == "gpu-missing");
-      });
-      if (one.at("mig").is_boolean()) gpu.mig = one.at("mig").get<bool>();
-      gpu.slices = one.at("slices").get<std::vector<std::string>>();
-      gpu.clients = one.at("clients").get<std::size_t>();
-    }
-  }
-
   void allot() {
     const bool fake = request_.inject && *request_.inject->inject == "files";
     allotment_ = gate::find_allotment(request_.gpus, fake ? Variables() : variables_of_launcher(), gpus_);
@@ -230,7 +213,7 @@ class Gate {
           fmt::format("GPU {} of {} is not among the {} here", name, allotment_.source, gpus_.size());
       if (evidence_.audited)
         evidence_.problems.push_back(
-            {"gpu-not-there", "", text, {}, {}, allotment_.certain ? gate::Severity::fault : gate::Severity::warning});
+            {"gpu-not-there", allotment_.certain ? Severity::fault : Severity::warning, text, {}, {}});
       if (!request_.inject && (!evidence_.audited || gpus_.empty())) evidence_.unseen.push_back(text);
     }
     for (const std::string& name : allotment_.unmapped)
@@ -347,7 +330,7 @@ class Gate {
       const bool open = std::any_of(group.begin(), group.end(), [](const gate::TestOutcome* one) {
         return std::any_of(one->figures.begin(), one->figures.end(), [](const gate::Figure& figure) {
           const auto slow = gate::judge(figure);
-          return gate::doubtful(figure) && (!slow || slow->severity != gate::Severity::fault);
+          return gate::doubtful(figure) && (!slow || slow->severity != Severity::fault);
         });
       });
       if (!open || left() < 1.2 * (seconds + more)) return true;

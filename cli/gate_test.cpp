@@ -4,7 +4,8 @@
 #include "harness/core/error.h"
 #include "harness/core/files.h"
 #include "harness/core/streams.h"
-#include "harness/json/json.h"
+#include "harness/gate/inspection.h"
+#include "harness/json/members.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -28,20 +29,25 @@ struct GateTestOptions {
 
 void show_audit() {
   const audit::Audit seen = audit::audit_machine(user_root(), static_cast<double>(std::time(nullptr)));
-  Json gpus = Json::array();
   const bool any_managed = std::ranges::any_of(seen.machine.gpus, &GpuPart::managed);
+  gate::Inspection shown;
+  shown.audit = seen;
   for (const GpuPart& gpu : seen.machine.gpus)
-    gpus.push_back({{"pci", gpu.pci},
-                    {"uuid", gpu.uuid},
-                    {"name", gpu.name},
-                    {"shown", gpu.managed || !any_managed},
-                    {"mig", gpu.mig ? Json(*gpu.mig) : Json()},
-                    {"slices", gpu.slices},
-                    {"clients", gpu.clients.size()}});
+    shown.gpus.push_back({.pci = gpu.pci,
+                          .uuid = gpu.uuid,
+                          .name = gpu.name,
+                          .shown = gpu.managed || !any_managed,
+                          .lost = std::ranges::any_of(seen.problems,
+                                                      [&](const Finding& one) {
+                                                        return one.device == gpu.pci &&
+                                                               (one.id == "gpu-lost" || one.id == "gpu-missing");
+                                                      }),
+                          .mig = gpu.mig,
+                          .slices = gpu.slices,
+                          .clients = gpu.clients.size()});
   const CpuPart& cpu = seen.machine.cpu;
-  const double withheld = cpu.quota_cpus ? std::max(0.0, cpu.usable_cores - *cpu.quota_cpus) : 0;
-  fmt::print("{}",
-             dump_document({{"audit", audit::to_json(seen)}, {"gpus", std::move(gpus)}, {"withheld_cpus", withheld}}));
+  if (cpu.quota_cpus) shown.withheld_cpus = std::max(0.0, cpu.usable_cores - *cpu.quota_cpus);
+  fmt::print("{}", dump_document(json_of(shown)));
 }
 
 class File {

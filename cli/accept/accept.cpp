@@ -9,6 +9,7 @@
 #include "harness/core/files.h"
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
+#include "harness/json/members.h"
 #include "harness/record/run_lock.h"
 #include "harness/run/run.h"
 
@@ -86,24 +87,24 @@ class Acceptor {
       if (request_.state.with_serials) words.emplace_back("--with-serials");
       const ChildEnd end = children_->run(words);
       if (children_->interrupted()) return false;
-      Json found;
+      report::AuditedFleet found;
       try {
-        found = parse_untrusted(end.out);
+        found = read_text<report::AuditedFleet>(end.out);
       } catch (const Error&) {
-        found = {{"schema", 1}, {"error", one_line(last_lines(end.errors, 1), 400)}};
+        found.error = one_line(last_lines(end.errors, 1), 400);
       }
-      replace_file(file, dump_document(found));
+      replace_file(file, dump_document(json_of(found)));
       request_.state.audited = true;
       write_state(dir_, request_.state);
     }
-    audit_ = parse_untrusted(read_whole(file, max_audit_bytes));
-    if (const Json& answers = member(audit_, "/hosts"); answers.is_array()) {
+    audit_ = read_text<report::AuditedFleet>(read_whole(file, max_audit_bytes));
+    if (!audit_.hosts.empty()) {
       report::judge_audit(audit_, hosts_);
       return true;
     }
     broke_ = true;
     for (AcceptedHost& host : hosts_)
-      host.checks["audit"].note(CheckState::inconclusive, "the audit gave no answer: " + text_member(audit_, "/error"));
+      host.checks["audit"].note(CheckState::inconclusive, "the audit gave no answer: " + audit_.error);
     return true;
   }
 
@@ -307,11 +308,10 @@ class Acceptor {
     report::EvidenceInput input;
     input.host = host.host;
     input.with_serials = request_.state.with_serials;
-    input.audit = nullptr;
     input.environment = nullptr;
-    if (const Json& answers = member(audit_, "/hosts"); answers.is_array())
-      for (const Json& answer : answers)
-        if (text_member(answer, "/host") == host.host) input.audit = answer;
+    if (const auto answer = std::ranges::find(audit_.hosts, host.host, &report::AuditedHost::host);
+        answer != audit_.hosts.end())
+      input.audit = *answer;
     for (const auto& [stage, attempts] : request_.state.stages)
       for (const Attempt& one : attempts) {
         std::error_code none;
@@ -380,7 +380,7 @@ class Acceptor {
   fs::path dir_;
   Children* children_ = nullptr;
   Clock::time_point began_;
-  Json audit_;
+  report::AuditedFleet audit_;
   std::vector<AcceptedHost> hosts_;
   std::vector<std::string> notes_;
   report::UnmeasuredFloors unmeasured_;

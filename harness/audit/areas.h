@@ -1,5 +1,5 @@
 // What the areas of the audit share. Only for this room: each area looks at files and reports problems by their kind's
-// id; severity, meaning and fix of a kind stand once in kinds.cpp.
+// id; severity, meaning and fix are those of the table (harness/machine/problem_kinds.h).
 #pragma once
 
 #include "harness/audit/audit.h"
@@ -23,13 +23,13 @@ struct Subject {
 class Report {
  public:
   // A problem of the kind `id`. Another of the same kind and device only adds to what the first has seen. `meaning` and
-  // `fix` replace those of the kind. Throws Error for an id that kinds.cpp lacks.
+  // `fix` replace those of the kind. Throws Error for an id that the table lacks.
   void add(std::string_view id, std::string_view device, std::string_view seen, std::string meaning = {},
            std::string fix = {});
   // Nothing if the value is empty.
   void fact(const std::string& name, std::string_view value);
 
-  std::vector<Problem> problems;
+  std::vector<Finding> problems;
   std::map<std::string, std::string> facts;
 };
 
@@ -42,8 +42,8 @@ void audit_software(const Subject& subject, Report& report);  // driver, librari
 void audit_counters(const Subject& subject, Report& report);
 void audit_events(const Subject& subject, const std::vector<KernelEvent>& events, Report& report);
 
-// Of a kind of problem; absent for an id that kinds.cpp lacks.
-std::optional<Severity> severity_of(std::string_view id);
+// Whether problems of this kind are faults; not for an id that the table lacks.
+bool is_fault(std::string_view id);
 
 // Files that several areas read.
 

@@ -6,25 +6,22 @@
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
-
-#include <nlohmann/json.hpp>
+#include "harness/machine/problem_kinds.h"
+#include "harness/machine/spoilers.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <tuple>
 
 namespace assay::audit {
 
 void Report::add(std::string_view id, std::string_view device, std::string_view seen, std::string meaning,
                  std::string fix) {
-  static const auto kinds = problem_kinds();
-  const auto kind = std::ranges::find(kinds, id, &ProblemKind::id);
-  ASSAY_CHECK(kind != kinds.end(), "no kind of problem {}", id);
+  const ProblemKind* const kind = find_kind(id);
+  ASSAY_CHECK(kind, "no kind of problem {}", id);
   const auto name = one_line(device);
   const auto what = one_line(seen, 500);
-  for (Problem& problem : problems)
+  for (Finding& problem : problems)
     if (problem.id == id && problem.device == name) {
       constexpr std::size_t max_seen = 1000;
       constexpr std::string_view and_more = "; and more";
@@ -34,8 +31,13 @@ void Report::add(std::string_view id, std::string_view device, std::string_view 
         problem.seen += and_more;
       return;
     }
-  problems.push_back({kind->id, kind->severity, name, what, meaning.empty() ? kind->meaning : std::move(meaning),
-                      fix.empty() ? kind->fix : std::move(fix)});
+  problems.push_back({kind->id, kind->severity, what, meaning.empty() ? kind->meaning : std::move(meaning),
+                      fix.empty() ? kind->fix : std::move(fix), name, kind->area});
+}
+
+bool is_fault(std::string_view id) {
+  const ProblemKind* const kind = find_kind(id);
+  return kind && kind->severity == Severity::fault;
 }
 
 void Report::fact(const std::string& name, std::string_view value) {
@@ -95,23 +97,6 @@ bool has_nvswitch(const Root& root) {
 
 namespace {
 
-// Those whose devices an area of the audit names one by one.
-constexpr std::array<std::string_view, 4> replaced = {"gpu-driver", "gpu-link-width", "gpu-slot", "gpu-memory-errors"};
-
-void add_findings(const Subject& subject, const std::vector<Finding>& findings, Report& report) {
-  for (const Finding& finding : findings) {
-    if (std::ranges::find(replaced, finding.id) != replaced.end()) continue;
-    std::string device, seen = finding.seen;
-    // "0000:1b:00.0: MIG is on"
-    for (const GpuPart& gpu : subject.machine.gpus)
-      if (const auto start = (gpu.pci.empty() ? gpu.uuid : gpu.pci) + ": "; seen.starts_with(start)) {
-        device = start.substr(0, start.size() - 2);
-        seen.erase(0, start.size());
-      }
-    report.add(finding.id, device, seen, finding.effect, finding.fix);
-  }
-}
-
 // "btime 1763000000" in proc/stat.
 std::optional<double> boot_time(const Root& root) {
   for (const std::string& line : lines(root.text("proc/stat").value_or("")))
@@ -139,40 +124,15 @@ Audit audit_machine(const Root& root, double now, double days) {
   if (log.latest_future)
     report.add("clock-wrong", "",
                "a line of the kernel's log is of " + utc_text(static_cast<std::time_t>(*log.latest_future)));
-  audit.findings = find_spoilers(audit.machine, present_circumstances(root));
-  add_findings(subject, audit.findings, report);
+  audit.spoilers = find_spoilers(audit.machine, present_circumstances(root));
+  for (const Finding& one : audit.spoilers)
+    if (!find_kind(one.id)->by_area) report.add(one.id, one.device, one.seen, one.meaning, one.fix);
 
-  std::ranges::stable_sort(report.problems, {}, [](const Problem& problem) {
-    return std::tuple(static_cast<int>(problem.severity), problem.id, problem.device);
-  });
+  sort_by_severity(report.problems);
   audit.problems = std::move(report.problems);
   audit.facts = std::move(report.facts);
   audit.events = std::move(log.events);
   return audit;
-}
-
-Json to_json(const Audit& audit) {
-  Json problems = Json::array(), facts = Json::object(), events = Json::array();
-  for (const Problem& problem : audit.problems)
-    problems.push_back({{"id", problem.id},
-                        {"severity", name_of(problem.severity)},
-                        {"device", problem.device},
-                        {"seen", problem.seen},
-                        {"meaning", problem.meaning},
-                        {"fix", problem.fix}});
-  for (const auto& [name, value] : audit.facts) facts[name] = value;
-  const auto time = [](const std::optional<double>& moment) {
-    return moment ? Json(utc_text(static_cast<std::time_t>(*moment))) : Json(nullptr);
-  };
-  for (const KernelEvent& event : audit.events)
-    events.push_back({{"time", time(event.unix_seconds)},
-                      {"first", time(event.first_seconds)},
-                      {"count", event.count},
-                      {"kind", event.kind},
-                      {"device", event.device},
-                      {"code", event.code},
-                      {"text", event.text}});
-  return {{"problems", std::move(problems)}, {"facts", std::move(facts)}, {"events", std::move(events)}};
 }
 
 }  // namespace assay::audit

@@ -50,7 +50,7 @@ void audit_events(const Subject& subject, const std::vector<KernelEvent>& events
   for (const KernelEvent& event : events) {
     if (event.problem.empty()) continue;
     const bool old = event.unix_seconds && subject.boot && *event.unix_seconds < *subject.boot - 1;
-    const bool past = severity_of(event.problem) == Severity::fault && (old || recovered(event, events));
+    const bool past = is_fault(event.problem) && (old || recovered(event, events));
     const auto same = std::ranges::find_if(groups, [&](const Group& group) {
       return std::tie(group.problem, group.device, group.code, group.past) ==
              std::tie(event.problem, event.device, event.code, past);

@@ -58,7 +58,7 @@ void find_missing(const Subject& subject, Report& report) {
       report.add("gpu-missing", pci, "with the driver, not on the PCI bus");
   // Boards with NVSwitches are sold with 4, 8 or 16 GPUs (HGX and DGX). A hypervisor may pass on some of them.
   static const std::set<int> usual = {4, 8, 16};
-  const bool named = std::ranges::any_of(report.problems, [](const Problem& one) { return one.id == "gpu-missing"; });
+  const bool named = std::ranges::any_of(report.problems, [](const Finding& one) { return one.id == "gpu-missing"; });
   for (const auto& [id, count] : of_kind)
     if (!named && has_nvswitch(root) && machine.system.hypervisor.empty() && !in_container && !usual.contains(count))
       report.add("gpu-count", "", fmt::format("{} GPUs of kind {}, with NVSwitches", count, id));

@@ -288,7 +288,7 @@ class Counts {
       const bool before_boot = moment && boot_ && *moment < *boot_ - 1;
       Key key{event.kind, event.problem, event.device, event.code, before_boot};
       auto known = events_.find(key);
-      if (known == events_.end() && events_.size() >= max_kinds && severity_of(event.problem) != Severity::fault) {
+      if (known == events_.end() && events_.size() >= max_kinds && !is_fault(event.problem)) {
         ++left_out_;
       } else if (known == events_.end()) {
         events_.emplace(std::move(key), std::move(event));

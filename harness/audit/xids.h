@@ -1,7 +1,7 @@
 // XID errors: numbers by which NVIDIA's driver reports a GPU's errors in the kernel's log.
 #pragma once
 
-#include "harness/audit/audit.h"
+#include "harness/machine/finding.h"
 
 #include <cstdint>
 #include <string_view>

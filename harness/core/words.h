@@ -1,8 +1,11 @@
 // Enums whose enumerators have words: in keys, records and messages.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -22,6 +25,13 @@ template <Worded E>
 std::vector<std::string> all_words() {
   const auto& all = words(E{});
   return {all.begin(), all.end()};
+}
+// The enumerator of a word; absent if none has it.
+template <Worded E>
+std::optional<E> from_word(std::string_view word) {
+  const auto& all = words(E{});
+  const auto found = std::find(all.begin(), all.end(), word);
+  return found == all.end() ? std::nullopt : std::optional(static_cast<E>(found - all.begin()));
 }
 
 }  // namespace assay

@@ -19,6 +19,10 @@ struct GpuHere {
   std::vector<std::string> slices = {};  // their UUIDs, as far as the driver says them
   std::size_t clients = 0;               // processes that compute on it
 
+  static void members(auto& self, auto& io) {
+    io("pci", self.pci), io("uuid", self.uuid), io("name", self.name), io("shown", self.shown);
+    io("lost", self.lost), io("mig", self.mig), io("slices", self.slices), io("clients", self.clients);
+  }
   std::string device() const { return pci.empty() ? uuid : pci; }  // as the audit names it
 };
 

@@ -1,49 +1,63 @@
 #include "harness/gate/catalogue.h"
 
 #include "harness/core/error.h"
+#include "harness/core/words.h"
 #include "harness/json/json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <regex>
 #include <set>
 
 namespace assay::gate {
 
 namespace {
 
-const std::regex& code_form() {
-  static const std::regex form("ASSAY-(GPU|CPU|MEM|NET|DISK|SYS)-[0-9]{3}");
-  return form;
-}
-
 std::string text_of(const Cursor& at, std::string_view name, std::string otherwise = {}) {
   const auto member = at.find(name);
   return member ? member->text().value_or("") : otherwise;
 }
 
+// A code that the file itself brings.
 Code read_code(const Cursor& at) {
   static const std::vector<std::string> names{"code", "id", "action", "meaning", "test", "at_most", "inject"};
-  static const std::vector<std::string> actions{"isolate", "reset", "monitor"}, severities{"info", "warning", "fault"};
+  static const std::vector<std::string> actions{"isolate", "reset", "monitor"}, severities = all_words<Severity>();
   Code code;
   at.only(names);
   if (const auto member = at.need("code")) code.code = member->text().value_or("");
-  if (!std::regex_match(code.code, code_form())) at.error("its code is not of the form ASSAY-AREA-NNN");
+  code.area = area_of(code.code);
+  if (!code.area) at.error("its code is not of the form ASSAY-AREA-NNN");
   if (const auto member = at.need("id")) code.id = member->text().value_or("");
   if (const auto member = at.need("action")) code.action = member->choice(actions).value_or("");
-  code.meaning = text_of(at, "meaning");
-  code.test = text_of(at, "test", "audit");
-  if (const auto member = at.find("at_most")) code.at_most = severity_from(member->choice(severities).value_or(""));
+  const ProblemKind* const kind = find_kind(code.id);
+  code.meaning = text_of(at, "meaning", kind ? kind->meaning : "");
+  code.test = text_of(at, "test", code.test);
+  if (const auto member = at.find("at_most"))
+    code.at_most = from_word<Severity>(member->choice(severities).value_or("")).value_or(Severity::info);
   if (const auto member = at.find("inject")) code.inject = member->text().value_or("");
   return code;
 }
 
+// Those of the table, with the tests that find them and the faults by which they are caused.
+std::vector<Code> codes_of(const std::vector<Test>& tests, const std::filesystem::path& faults) {
+  std::vector<Code> codes;
+  for (const ProblemKind& kind : problem_kinds())
+    if (!kind.code.empty()) codes.push_back({kind});
+  const auto set = [&](std::string_view id, const std::string& test, const std::optional<std::string>& inject) {
+    for (Code& code : codes)
+      if (code.id == id) code.test = test, code.inject = inject;
+  };
+  if (std::filesystem::exists(faults))
+    for (const auto& [id, files] : member(read_json(faults), "/faults").items()) set(id, "audit", "files");
+  for (const Test& test : tests)
+    for (const auto& [id, inject] : test.finds) set(id, test.name, inject);
+  return codes;
+}
+
 Test read_test(const Cursor& at) {
-  static const std::vector<std::string> names{"name",  "plan",     "cases", "device", "seconds", "shared",
-                                              "alone", "required", "wrong", "slow",   "hung",    "broke"};
+  static const std::vector<std::string> names{"name",     "plan",  "cases", "device", "seconds", "shared", "alone",
+                                              "required", "wrong", "slow",  "hung",   "broke",   "finds"};
   static const std::vector<std::string> devices{"cpu", "cuda", "host"};
   Test test;
   at.only(names);
@@ -59,6 +73,9 @@ Test read_test(const Cursor& at) {
   test.slow = text_of(at, "slow");
   test.hung = text_of(at, "hung");
   test.broke = text_of(at, "broke");
+  if (const auto finds = at.find("finds"))
+    for (const auto& [id, fault] : finds->members())
+      test.finds.emplace_back(id, fault.json().is_null() ? std::nullopt : fault.text());
   return test;
 }
 
@@ -74,20 +91,15 @@ void check_names(const Catalogue& catalogue, const Cursor& at) {
   for (const Test& test : catalogue.tests)
     for (const std::string& id : {test.wrong, test.slow, test.hung, test.broke})
       if (!id.empty() && !seen.contains(id)) at.error(fmt::format("test {}: no code with the id {}", test.name, id));
+  for (const Test& test : catalogue.tests)
+    for (const auto& [id, fault] : test.finds)
+      if (!seen.contains(id)) at.error(fmt::format("test {} finds {}: no code with that id", test.name, id));
   for (const std::string_view id :
        {unlisted, std::string_view("out-of-memory"), std::string_view("cpu-quota"), std::string_view("gpu-slowed")})
     if (!seen.contains(std::string(id))) at.error(fmt::format("no code with the id {}", id));
 }
 
 }  // namespace
-
-std::string_view name_of(Severity severity) {
-  return std::array<std::string_view, 3>{"info", "warning", "fault"}[static_cast<std::size_t>(severity)];
-}
-
-Severity severity_from(std::string_view name) {
-  return name == "fault" ? Severity::fault : name == "warning" ? Severity::warning : Severity::info;
-}
 
 const Code* Catalogue::find(std::string_view word) const {
   const auto found =
@@ -134,8 +146,10 @@ Catalogue load_catalogue(const std::filesystem::path& file) {
     root.only(names);
     if (const auto list = root.need("tests"))
       for (const Cursor& one : list->elements()) catalogue.tests.push_back(read_test(one));
-    if (const auto list = root.need("codes"))
+    if (const auto list = root.find("codes"))
       for (const Cursor& one : list->elements()) catalogue.codes.push_back(read_code(one));
+    else
+      catalogue.codes = codes_of(catalogue.tests, file.parent_path() / "gate-faults.json");
     if (problems.empty()) check_names(catalogue, root);
   }
   problems.raise();

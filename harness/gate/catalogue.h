@@ -1,28 +1,22 @@
-// configs/gate.json: the tests of a gate, and the codes of what they find.
+// configs/gate.json: the tests of a gate, and which of them finds each kind of problem.
 #pragma once
+
+#include "harness/machine/problem_kinds.h"
 
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay::gate {
 
-enum class Severity { info, warning, fault };
-std::string_view name_of(Severity severity);
-Severity severity_from(std::string_view name);  // info for any other word
-
-struct Code {
-  std::string code;                    // ASSAY-GPU-001: never used for anything else
-  std::string id;                      // of the audit's problem, or of the gate's own finding
-  std::string action;                  // isolate, reset, monitor
-  std::string meaning;                 // of the gate's own; of the audit's problems, the audit says it
-  std::string test;                    // that finds it
-  Severity at_most = Severity::fault;  // an audit may take more seriously what does not hinder a job
+struct Code : ProblemKind {
+  std::string test = "audit";  // that finds it
   // How --inject causes it: "files" of configs/gate-faults.json, a fault of `assay run --inject`, or one of the gate's
   // own tests ("hang", "flip", "full"). Absent: it cannot be caused.
-  std::optional<std::string> inject;
+  std::optional<std::string> inject = {};
 };
 
 struct Test {
@@ -35,6 +29,7 @@ struct Test {
   bool alone = false;                    // its figure suffers if other GPUs are tested at the same time
   bool required = false;                 // without it the machine is not judged
   std::string wrong, slow, hung, broke;  // ids of codes; empty if it cannot find that
+  std::vector<std::pair<std::string, std::optional<std::string>>> finds = {};  // ids, each with Code::inject
 };
 
 struct Catalogue {
@@ -52,6 +47,7 @@ struct Catalogue {
   std::vector<const Test*> choose(double seconds, bool gpus) const;
 };
 
+// The codes are those of the table, unless the file has its own; faults of files are in gate-faults.json beside it.
 // Throws UsageError that lists every mistake.
 Catalogue load_catalogue(const std::filesystem::path& file);
 

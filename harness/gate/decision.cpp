@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -33,7 +34,7 @@ bool enough(const Figure& figure, Predicate holds) {
 Finding finding_of(const Catalogue& catalogue, const std::string& id, Severity severity, std::string device,
                    std::string text) {
   const Code& code = catalogue.of(id);
-  return {code.code, code.id, std::move(device), std::move(text), code.meaning, code.action, severity};
+  return {code.id, severity, std::move(text), code.meaning, code.fix, std::move(device), code.area};
 }
 
 std::string place_of(const std::string& device) { return device.empty() ? std::string() : " on " + device; }
@@ -67,19 +68,17 @@ void add_test(const TestOutcome& test, const Catalogue& catalogue, std::vector<F
   if (test.state != TestState::wrong) add_slowness(test, kind, catalogue, to);
 }
 
-void add_problem(const Problem& problem, const Scope& scope, const Catalogue& catalogue, std::vector<Finding>& to) {
+void add_problem(const Finding& problem, const Scope& scope, const Catalogue& catalogue, std::vector<Finding>& to) {
   const Code& code = catalogue.of(problem.id);
-  Finding finding{code.code,
-                  code.id,
-                  problem.device,
-                  problem.seen,
-                  problem.meaning.empty() ? code.meaning : problem.meaning,
-                  code.action,
-                  std::min(problem.severity, code.at_most)};
-  const bool of_a_gpu = code.code.find("-GPU-") != code.code.npos && !problem.device.empty();
-  if (of_a_gpu && std::find(scope.others.begin(), scope.others.end(), problem.device) != scope.others.end()) {
+  Finding finding = problem;
+  finding.id = code.id;
+  finding.area = code.area;
+  finding.severity = std::min(problem.severity, code.at_most);
+  if (finding.meaning.empty()) finding.meaning = code.meaning;
+  const bool of_a_gpu = finding.area == Area::gpu && !finding.device.empty();
+  if (of_a_gpu && std::find(scope.others.begin(), scope.others.end(), finding.device) != scope.others.end()) {
     finding.severity = Severity::info;
-    finding.text += " (not one of the job's devices)";
+    finding.seen += " (not one of the job's devices)";
   }
   to.push_back(std::move(finding));
 }
@@ -168,10 +167,9 @@ std::vector<std::string> unseen(const std::vector<TestOutcome>& tests, const Cat
 
 Decision decide(const Evidence& evidence, const Scope& scope, const Catalogue& catalogue) {
   Decision decision;
-  for (const Problem& problem : evidence.problems) add_problem(problem, scope, catalogue, decision.findings);
+  for (const Finding& problem : evidence.problems) add_problem(problem, scope, catalogue, decision.findings);
   for (const TestOutcome& test : evidence.tests) add_test(test, catalogue, decision.findings);
-  std::stable_sort(decision.findings.begin(), decision.findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+  std::ranges::stable_sort(decision.findings, std::greater{}, &Finding::severity);
   const bool judged = evidence.audited || !evidence.problems.empty() ||
                       std::any_of(evidence.tests.begin(), evidence.tests.end(),
                                   [](const TestOutcome& one) { return one.state != TestState::not_run; });

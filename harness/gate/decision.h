@@ -48,33 +48,22 @@ struct TestOutcome {
   std::vector<Figure> figures;
 };
 
-// A problem as the audit's JSON has it.
-struct Problem {
-  std::string id, device, seen, meaning, fix;
-  Severity severity = Severity::info;
-};
-
-// Which devices the gate judges: all but the GPUs that are known to be others', named as in `Problem`. A device that
+// Which devices the gate judges: all but the GPUs that are known to be others', named as in `Finding`. A device that
 // is not known here may be the job's, so it counts.
 struct Scope {
   std::vector<std::string> others;
 };
 
 struct Evidence {
-  bool audited = false;  // the audit came to its end
-  std::vector<Problem> problems;
+  bool audited = false;           // the audit came to its end
+  std::vector<Finding> problems;  // of the audit
   std::vector<TestOutcome> tests;
   std::vector<std::string> unseen = {};  // what was required and not seen, as sentences
 };
 
-struct Finding {
-  std::string code, id, device, text, meaning, action;
-  Severity severity = Severity::info;
-};
-
 struct Decision {
   Verdict verdict = Verdict::not_judged;
-  std::vector<Finding> findings;  // faults first
+  std::vector<Finding> findings;  // of the catalogue's ids, faults first
   std::string why_not = {};       // of not_judged
 };
 

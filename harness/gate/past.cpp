@@ -55,13 +55,15 @@ Past read_past(const std::filesystem::path& file, std::time_t now, int days) {
   return past;
 }
 
-void remember(const std::filesystem::path& file, std::time_t now, const Decision& decision) {
+void remember(const std::filesystem::path& file, std::time_t now, const Decision& decision,
+              const Catalogue& catalogue) {
   const Severity worst = decision.findings.empty() ? Severity::info : decision.findings.front().severity;
   if (worst == Severity::info) return;
   const Verdict verdict = worst == Severity::fault ? Verdict::drain : Verdict::suspect;
   Json codes = Json::array();
   for (const Finding& finding : decision.findings)
-    if (finding.severity != Severity::info) codes.push_back({{"code", finding.code}, {"device", finding.device}});
+    if (finding.severity != Severity::info)
+      codes.push_back({{"code", catalogue.of(finding.id).code}, {"device", finding.device}});
   const std::string line =
       dump_line({{"time", utc_text(now)}, {"verdict", name_of(verdict)}, {"findings", std::move(codes)}}) + "\n";
   std::error_code error;

@@ -23,6 +23,6 @@ inline constexpr int past_days = 7;
 Past read_past(const std::filesystem::path& file, std::time_t now, int days = past_days);
 // Appends what was found, as a verdict of suspect or drain; nothing if there are only remarks. Throws Error if it
 // cannot be written.
-void remember(const std::filesystem::path& file, std::time_t now, const Decision& decision);
+void remember(const std::filesystem::path& file, std::time_t now, const Decision& decision, const Catalogue& catalogue);
 
 }  // namespace assay::gate

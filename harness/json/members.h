@@ -6,6 +6,8 @@
 #pragma once
 
 #include "harness/core/error.h"
+#include "harness/core/utc.h"
+#include "harness/core/words.h"
 #include "harness/json/json.h"
 #include "harness/json/shared.h"
 #include "harness/json/value.h"
@@ -105,6 +107,10 @@ class MemberWriter {
   void null_if_empty(const char* name, const auto& value) {
     json_[name] = json_form::empty(value) ? Json(nullptr) : json_of(value);
   }
+  // Unix seconds, as ISO 8601 without fractions.
+  void utc(const char* name, const std::optional<double>& seconds) {
+    json_[name] = seconds ? Json(utc_text(static_cast<std::time_t>(*seconds))) : Json(nullptr);
+  }
   // An object of its own for members of the same struct.
   void group(const char* name, auto members) {
     MemberWriter inner;
@@ -132,6 +138,13 @@ class MemberReader {
   }
   void sparse(const char* name, auto& to) { (*this)(name, to); }
   void null_if_empty(const char* name, auto& to) { (*this)(name, to); }
+  void utc(const char* name, std::optional<double>& seconds) {
+    std::optional<std::string> text;
+    (*this)(name, text);
+    const auto moment = text ? parse_utc(*text) : std::nullopt;
+    if (text && !moment) throw Mismatch{name, "not a time in UTC"};
+    if (moment) seconds = static_cast<double>(*moment);
+  }
   void group(const char* name, auto members) {
     object_.member(name, [&](const JsonValue& value) {
       MemberReader inner(value);
@@ -167,6 +180,8 @@ Json json_of(const T& value) {
     return value.to_json();
   } else if constexpr (json_form::Listed<T>) {
     return members_json(value);
+  } else if constexpr (Worded<T>) {
+    return Json(word_of(value));
   } else if constexpr (std::is_floating_point_v<T>) {
     return std::isfinite(value) ? Json(value) : Json(nullptr);
   } else if constexpr (json_form::is_optional<T>) {
@@ -233,6 +248,14 @@ void read_json(const JsonValue& value, T& to) {
     read_members(value, to);
   } else if constexpr (std::same_as<T, std::string>) {
     to = value.string();
+  } else if constexpr (Worded<T>) {
+    const auto found = from_word<T>(value.string());
+    if (!found) {
+      std::string known;
+      for (const std::string& word : all_words<T>()) known += (known.empty() ? "one of " : ", ") + word;
+      JsonValue::fail(known.c_str());
+    }
+    to = *found;
   } else if constexpr (std::same_as<T, bool>) {
     to = value.boolean();
   } else if constexpr (std::floating_point<T>) {

@@ -2,9 +2,9 @@
 #include "harness/core/version.h"
 #include "harness/machine/ask_process.h"
 #include "harness/machine/cpu_ticks.h"
-#include "harness/machine/findings.h"
 #include "harness/machine/libraries.h"
 #include "harness/machine/processes.h"
+#include "harness/machine/spoilers.h"
 
 #include <dlfcn.h>
 

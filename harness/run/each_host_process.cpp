@@ -5,7 +5,7 @@
 #include "harness/device/cpu/team.h"
 #include "harness/json/members.h"
 #include "harness/machine/environment.h"
-#include "harness/machine/findings.h"
+#include "harness/machine/spoilers.h"
 #include "harness/run/cases.h"
 #include "harness/run/end_signals.h"
 #include "harness/run/progress.h"
@@ -96,7 +96,8 @@ void run_order(WorkerLink& link, Order order, std::span<const Family> families,
   prepared.hosts.infos = {probe_host(request.gpus.value_or(0))};
   settle_launcher(request, prepared);
   const Machine machine = probe_machine(root);
-  link.send(message::Machine{environment_json(machine), to_json(find_spoilers(machine, present_circumstances(root)))});
+  link.send(
+      message::Machine{environment_json(machine), spoilers_json(find_spoilers(machine, present_circumstances(root)))});
   LinkProgress progress(link);
   LinkSink sink(link);
   run_cases(request, prepared, request.labels, progress, sink);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/hosts/agents.h"
-#include "harness/machine/findings.h"
+#include "harness/machine/finding.h"
 #include "harness/run/run.h"
 
 #include <memory>

@@ -11,7 +11,7 @@
 #include "harness/device/settings.h"
 #include "harness/hosts/placement.h"
 #include "harness/machine/environment.h"
-#include "harness/machine/findings.h"
+#include "harness/machine/spoilers.h"
 #include "harness/record/flags.h"
 #include "harness/record/run_dir.h"
 #include "harness/record/validation.h"
@@ -120,7 +120,7 @@ Json run_json(const RunRequest& request, const Prepared& prepared) {
     json["hosts"] = hosts_json(prepared.hosts);
     std::ranges::move(find_differences(*prepared.hosts.agents), std::back_inserter(findings));
   }
-  json["findings"] = to_json(findings);
+  json["findings"] = spoilers_json(findings);
   return json;
 }
 

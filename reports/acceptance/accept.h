@@ -109,7 +109,7 @@ std::string accept_csv(const Acceptance& acceptance);
 // The audit (`assay env --audit --hostfile`): fails for a fault, an unreachable host, fewer GPUs than most hosts have,
 // and another driver, firmware, kernel, BIOS or NCCL than most. Other facts that differ are mentioned. Fills gpus and
 // xids of `hosts`.
-void judge_audit(const Json& audit, std::vector<AcceptedHost>& hosts);
+void judge_audit(const AuditedFleet& audit, std::vector<AcceptedHost>& hosts);
 
 struct StageFloors {
   const Floors* user = nullptr;                // --floors

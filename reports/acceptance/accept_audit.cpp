@@ -2,6 +2,8 @@
 #include "reports/acceptance/accept.h"
 
 #include "harness/core/text.h"
+#include "harness/core/utc.h"
+#include "harness/core/words.h"
 
 #include <fmt/format.h>
 
@@ -27,43 +29,33 @@ bool must_be_equal(std::string_view fact) {
 }
 
 // "xid-fatal of 0000:1b:00.0: XID 79 at ..., 2 times (the GPU has fallen off the bus)".
-std::string problem_text(const Json& problem) {
-  const std::string device = text_member(problem, "/device"), meaning = text_member(problem, "/meaning");
-  return fmt::format("{}{}: {}{}", text_member(problem, "/id"), device.empty() ? "" : " of " + device,
-                     text_member(problem, "/seen"), meaning.empty() ? "" : " (" + meaning + ")");
+std::string problem_text(const Finding& problem) {
+  return fmt::format("{}{}: {}{}", problem.id, problem.device.empty() ? "" : " of " + problem.device, problem.seen,
+                     problem.meaning.empty() ? "" : " (" + problem.meaning + ")");
 }
 
-std::string xid_text(const Json& event) {
-  const std::string device = text_member(event, "/device"), time = text_member(event, "/time");
-  const double count = number_member(event, "/count").value_or(1);
-  return fmt::format("XID {}{}{}{}", number_member(event, "/code").value_or(0), device.empty() ? "" : " of " + device,
-                     time.empty() ? "" : " at " + time, count > 1 ? fmt::format(", {} times", count) : "");
+std::string xid_text(const KernelEvent& event) {
+  const auto time = event.unix_seconds ? " at " + utc_text(static_cast<std::time_t>(*event.unix_seconds)) : "";
+  return fmt::format("XID {}{}{}{}", event.code, event.device.empty() ? "" : " of " + event.device, time,
+                     event.count > 1 ? fmt::format(", {} times", event.count) : "");
 }
 
-void read_host(const Json& from, AcceptedHost& host) {
+void judge_host(const AuditedHost& from, AcceptedHost& host) {
   HostCheck& check = host.checks["audit"];
-  const std::string state = text_member(from, "/state");
-  if (state != "ok")
-    check.note(CheckState::fail,
-               fmt::format("{}: {}", state.empty() ? "no answer" : state, text_member(from, "/error")));
+  if (from.state != AuditState::ok)
+    check.note(CheckState::fail, fmt::format("{}: {}", word_of(from.state), from.error));
   else
     check.note(CheckState::pass, "");
-  if (const Json& problems = member(from, "/problems"); problems.is_array())
-    for (const Json& problem : problems) {
-      const std::string severity = text_member(problem, "/severity");
-      if (severity == "fault") {
-        check.note(CheckState::fail, problem_text(problem));
-        host.problems.push_back(text_member(problem, "/id"));
-      }
-      if (severity == "warning") check.note(CheckState::pass, "warning: " + problem_text(problem));
+  for (const Finding& problem : from.problems) {
+    if (problem.severity == Severity::fault) {
+      check.note(CheckState::fail, problem_text(problem));
+      host.problems.push_back(problem.id);
     }
-  if (const Json& gpus = member(from, "/gpus"); gpus.is_array())
-    for (const Json& gpu : gpus)
-      host.gpus.push_back({text_member(gpu, "/pci"), text_member(gpu, "/uuid"), text_member(gpu, "/name"),
-                           text_member(gpu, "/slot"), text_member(gpu, "/serial")});
-  if (const Json& events = member(from, "/events"); events.is_array())
-    for (const Json& event : events)
-      if (text_member(event, "/kind") == "xid") host.xids.push_back(xid_text(event));
+    if (problem.severity == Severity::warning) check.note(CheckState::pass, "warning: " + problem_text(problem));
+  }
+  host.gpus = from.gpus;
+  for (const KernelEvent& event : from.events)
+    if (event.kind == "xid") host.xids.push_back(xid_text(event));
 }
 
 // A host with fewer devices than more than half of the hosts have.
@@ -79,22 +71,15 @@ void compare_gpus(std::vector<AcceptedHost>& hosts) {
                                                                   count, hosts.size(), gpus));
 }
 
-void read_drift(const Json& drift, std::vector<AcceptedHost>& hosts) {
-  const std::string fact = text_member(drift, "/fact");
-  const double count = number_member(drift, "/count").value_or(0);
-  const bool majority = 2 * count > static_cast<double>(hosts.size());
-  const Json& differing = member(drift, "/hosts");
-  if (!differing.is_array()) return;
-  for (const Json& one : differing) {
-    const std::string name = text_member(one, "/host");
-    const auto host =
-        std::find_if(hosts.begin(), hosts.end(), [&](const AcceptedHost& each) { return each.host == name; });
+void judge_drift(const Drift& drift, std::vector<AcceptedHost>& hosts) {
+  const bool majority = 2 * drift.count > hosts.size();
+  for (const Drift::Differing& one : drift.hosts) {
+    const auto host = std::ranges::find(hosts, one.host, &AcceptedHost::host);
     if (host == hosts.end()) continue;
-    const Json& value = member(one, "/value");
-    std::string line = fmt::format("{} is {}; {} of {} hosts have {}", fact,
-                                   value.is_string() ? one_line(value.get<std::string>()) : "absent", count,
-                                   hosts.size(), text_member(drift, "/majority"));
-    if (!must_be_equal(fact))
+    std::string line =
+        fmt::format("{} is {}; {} of {} hosts have {}", drift.fact, one.value ? one_line(*one.value) : "absent",
+                    drift.count, hosts.size(), drift.majority.value_or(""));
+    if (!must_be_equal(drift.fact))
       host->checks["audit"].note(CheckState::pass, "differs: " + line);
     else
       host->checks["audit"].note(majority ? CheckState::fail : CheckState::inconclusive, line);
@@ -103,23 +88,18 @@ void read_drift(const Json& drift, std::vector<AcceptedHost>& hosts) {
 
 }  // namespace
 
-void judge_audit(const Json& audit, std::vector<AcceptedHost>& hosts) {
-  const Json& answers = member(audit, "/hosts");
+void judge_audit(const AuditedFleet& audit, std::vector<AcceptedHost>& hosts) {
   for (AcceptedHost& host : hosts) {
     host.gpus.clear(), host.problems.clear(), host.xids.clear();
-    HostCheck& check = host.checks["audit"] = {};
-    const Json* found = nullptr;
-    if (answers.is_array())
-      for (const Json& answer : answers)
-        if (text_member(answer, "/host") == host.host) found = &answer;
-    if (found)
-      read_host(*found, host);
+    host.checks["audit"] = {};
+    const auto answer = std::ranges::find(audit.hosts, host.host, &AuditedHost::host);
+    if (answer != audit.hosts.end())
+      judge_host(*answer, host);
     else
-      check.note(CheckState::fail, "the audit has no answer of this host");
+      host.checks["audit"].note(CheckState::fail, "the audit has no answer of this host");
   }
   compare_gpus(hosts);
-  if (const Json& drift = member(audit, "/drift"); drift.is_array())
-    for (const Json& one : drift) read_drift(one, hosts);
+  for (const Drift& one : audit.drift) judge_drift(one, hosts);
 }
 
 }  // namespace assay::report

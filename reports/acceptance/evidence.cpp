@@ -6,115 +6,66 @@
 #include "harness/core/files.h"
 #include "harness/core/sha256.h"
 #include "harness/core/text.h"
+#include "harness/core/utc.h"
 #include "harness/json/members.h"
+#include "harness/machine/problem_kinds.h"
 #include "harness/record/run_dir.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 namespace assay::report {
 
 namespace {
 
-enum class Part { gpu, nvlink, network, pcie, memory, disk };
-
-// Problems that a vendor has to look at. Settings are not among them: their fix is known.
-const std::map<std::string_view, Part>& parts_of_problems() {
-  static const std::map<std::string_view, Part> parts = {{"gpu-missing", Part::gpu},
-                                                         {"gpu-count", Part::gpu},
-                                                         {"gpu-lost", Part::gpu},
-                                                         {"gpu-init-failed", Part::gpu},
-                                                         {"ecc-uncorrected", Part::gpu},
-                                                         {"ecc-corrected", Part::gpu},
-                                                         {"remap-pending", Part::gpu},
-                                                         {"remap-failure", Part::gpu},
-                                                         {"rows-remapped", Part::gpu},
-                                                         {"pcie-replays", Part::gpu},
-                                                         {"gpu-hot", Part::gpu},
-                                                         {"gpu-throttled", Part::gpu},
-                                                         {"gpu-link-width", Part::gpu},
-                                                         {"xid-fatal", Part::gpu},
-                                                         {"xid-hardware", Part::gpu},
-                                                         {"xid-unknown", Part::gpu},
-                                                         {"nvlink-errors", Part::nvlink},
-                                                         {"sxid-fatal", Part::nvlink},
-                                                         {"sxid", Part::nvlink},
-                                                         {"nic-health", Part::network},
-                                                         {"nic-timeout", Part::network},
-                                                         {"nic-cable", Part::network},
-                                                         {"fabric-down", Part::network},
-                                                         {"rail-down", Part::network},
-                                                         {"nic-missing", Part::network},
-                                                         {"nic-power", Part::network},
-                                                         {"nic-link-lost", Part::network},
-                                                         {"nic-down", Part::network},
-                                                         {"nic-slow", Part::network},
-                                                         {"nic-pcie", Part::network},
-                                                         {"nic-firmware", Part::network},
-                                                         {"nic-errors", Part::network},
-                                                         {"link-flaps", Part::network},
-                                                         {"link-events", Part::network},
-                                                         {"aer-fatal", Part::pcie},
-                                                         {"aer-nonfatal", Part::pcie},
-                                                         {"aer-corrected", Part::pcie},
-                                                         {"hardware-error", Part::memory},
-                                                         {"machine-check", Part::memory},
-                                                         {"memory-uncorrected", Part::memory},
-                                                         {"memory-corrected", Part::memory},
-                                                         {"memory-uneven", Part::memory},
-                                                         {"disk-errors", Part::disk},
-                                                         {"disk-lost", Part::disk},
-                                                         {"filesystem-errors", Part::disk},
-                                                         {"read-only", Part::disk},
-                                                         {"raid-degraded", Part::disk}};
-  return parts;
-}
-
 struct Command {
-  std::vector<Part> parts;  // any of these
+  std::vector<VendorPart> parts;  // any of these
   const char* command;
   const char* why;
 };
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
-      {{Part::gpu, Part::nvlink},
+      {{VendorPart::gpu, VendorPart::nvlink},
        "nvidia-bug-report.sh",
        "the driver's and the board's logs, for which NVIDIA and the server's vendor ask first; before any reset"},
-      {{Part::nvlink}, "nvidia-smi nvlink -e", "the error counters of each NVLink"},
-      {{Part::gpu, Part::nvlink},
+      {{VendorPart::nvlink}, "nvidia-smi nvlink -e", "the error counters of each NVLink"},
+      {{VendorPart::gpu, VendorPart::nvlink},
        "dcgmi diag -r 3",
        "NVIDIA's hardware tests, about 15 minutes on idle GPUs; part of the Data Center GPU Manager"},
-      {{Part::gpu, Part::nvlink},
+      {{VendorPart::gpu, VendorPart::nvlink},
        "fieldiag  # the name and options are the vendor's",
        "NVIDIA's field diagnostic, which server vendors hand out; its log decides about a replacement. It needs the "
        "machine to itself, with the driver unloaded"},
-      {{Part::network},
+      {{VendorPart::network},
        "mlxlink -d DEVICE -m -c -e",
        "state, module, bit error rate and eye opening of the NIC's link; part of the NVIDIA Firmware Tools"},
-      {{Part::network}, "ibdiagnet", "errors and speeds of every link of an InfiniBand fabric, from any host on it"},
-      {{Part::pcie}, "lspci -vvv -s DEVICE", "link state and error registers of the device; as root"},
-      {{Part::memory},
+      {{VendorPart::network},
+       "ibdiagnet",
+       "errors and speeds of every link of an InfiniBand fabric, from any host on it"},
+      {{VendorPart::pcie}, "lspci -vvv -s DEVICE", "link state and error registers of the device; as root"},
+      {{VendorPart::memory},
        "ras-mc-ctl --errors",
        "memory errors by module, as the kernel reported them; part of rasdaemon"},
-      {{Part::memory, Part::pcie},
+      {{VendorPart::memory, VendorPart::pcie},
        "ipmitool sel elist",
        "the management controller's log, which names modules, slots, fans and power supplies"},
-      {{Part::disk}, "smartctl -x DEVICE", "the disk's own log and test results; for NVMe also nvme smart-log DEVICE"}};
+      {{VendorPart::disk},
+       "smartctl -x DEVICE",
+       "the disk's own log and test results; for NVMe also nvme smart-log DEVICE"}};
   return all;
 }
 
-std::set<Part> parts_of_checks(const std::vector<std::string>& checks, bool has_gpus) {
+std::set<VendorPart> parts_of_checks(const std::vector<std::string>& checks, bool has_gpus) {
   constexpr std::string_view between_hosts[] = {"collective", "pairs", "link", "fabric", "allreduce", "all_reduce"};
-  std::set<Part> parts;
+  std::set<VendorPart> parts;
   for (const std::string& check : checks) {
-    if (check == "device_errors") parts.insert({Part::pcie, Part::network, Part::memory});
-    if (has_gpus || check == "gpu_errors") parts.insert(Part::gpu);
+    if (check == "device_errors") parts.insert({VendorPart::pcie, VendorPart::network, VendorPart::memory});
+    if (has_gpus || check == "gpu_errors") parts.insert(VendorPart::gpu);
     for (const std::string_view word : between_hosts)
-      if (check.find(word) != check.npos) parts.insert(Part::network);
+      if (check.find(word) != check.npos) parts.insert(VendorPart::network);
   }
   return parts;
 }
@@ -143,24 +94,26 @@ std::string records_of(const std::filesystem::path& run, const std::string& host
   return kept;
 }
 
-std::string events_text(const Json& events) {
+std::string events_text(const std::vector<KernelEvent>& events) {
   std::string text;
-  for (const Json& event : events) {
-    const std::string time = text_member(event, "/time");
-    const double count = number_member(event, "/count").value_or(1);
-    text += fmt::format("{} {} {} {}{}\n", time.empty() ? "unknown time" : time, text_member(event, "/kind"),
-                        text_member(event, "/device"), one_line(text_member(event, "/text"), 2'000),
-                        count > 1 ? fmt::format(" ({} times)", count) : "");
-  }
+  for (const KernelEvent& event : events)
+    text += fmt::format("{} {} {} {}{}\n",
+                        event.unix_seconds ? utc_text(static_cast<std::time_t>(*event.unix_seconds)) : "unknown time",
+                        event.kind, event.device, one_line(event.text, 2'000),
+                        event.count > 1 ? fmt::format(" ({} times)", event.count) : "");
   return text;
+}
+
+// The part that a vendor has to look at for a problem of this id; absent: none.
+std::optional<VendorPart> part_of(std::string_view id) {
+  const ProblemKind* const kind = find_kind(id);
+  return kind ? kind->part : std::nullopt;
 }
 
 std::string commands_text(const EvidenceInput& input) {
   std::string seen;
-  for (const Json& problem : member(input.audit, "/problems"))
-    if (const std::string id = text_member(problem, "/id"); parts_of_problems().contains(id))
-      seen +=
-          fmt::format("# {} {}: {}\n", id, text_member(problem, "/device"), one_line(text_member(problem, "/seen")));
+  for (const Finding& one : input.audit ? input.audit->problems : std::vector<Finding>())
+    if (part_of(one.id)) seen += fmt::format("# {} {}: {}\n", one.id, one.device, one_line(one.seen));
   std::string text;
   for (const VendorCommand& one : input.commands) text += fmt::format("# {}\n{}\n\n", one.why, one.command);
   return text.empty() ? text : fmt::format("# To run on {}\n{}\n{}", input.host, seen, text);
@@ -170,12 +123,12 @@ std::string commands_text(const EvidenceInput& input) {
 
 std::vector<VendorCommand> vendor_commands(const std::vector<std::string>& problem_ids,
                                            const std::vector<std::string>& failed_checks, bool has_gpus) {
-  std::set<Part> parts = parts_of_checks(failed_checks, has_gpus);
+  std::set<VendorPart> parts = parts_of_checks(failed_checks, has_gpus);
   for (const std::string& id : problem_ids)
-    if (const auto part = parts_of_problems().find(id); part != parts_of_problems().end()) parts.insert(part->second);
+    if (const auto part = part_of(id)) parts.insert(*part);
   std::vector<VendorCommand> found;
   for (const Command& one : commands())
-    if (std::any_of(one.parts.begin(), one.parts.end(), [&](Part part) { return parts.contains(part); }))
+    if (std::any_of(one.parts.begin(), one.parts.end(), [&](VendorPart part) { return parts.contains(part); }))
       found.push_back({one.command, one.why});
   return found;
 }
@@ -185,10 +138,10 @@ std::vector<ArchiveMember> evidence_members(const EvidenceInput& input) {
   const auto add = [&](const std::string& name, std::string bytes) {
     if (!bytes.empty()) members.push_back({name, std::move(bytes)});
   };
-  Json audit = input.audit, environment = input.environment;
+  Json audit = json_of(input.audit), environment = input.environment;
   if (!input.with_serials) drop_serials(audit), drop_serials(environment);
   if (!audit.is_null()) add("audit.json", dump_document(audit, 2));
-  add("events.txt", events_text(member(audit, "/events")));
+  if (input.audit) add("events.txt", events_text(input.audit->events));
   if (!environment.is_null()) add("environment.json", dump_document(environment, 2));
   std::set<std::string> names;
   for (const std::filesystem::path& run : input.runs) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "harness/archive/tar.h"
-#include "harness/json/json.h"
+#include "reports/hosts/audits.h"
 
 #include <filesystem>
 #include <optional>
@@ -35,17 +35,15 @@ struct VendorCommand {
   bool operator==(const VendorCommand&) const = default;
 };
 
-// The commands for these problems of an audit (ids as in harness/audit/audit.h) and these failed checks: keys or
-// families of cases ("gemm/...", "collective"), or names of checks ("gpu_errors"). Where hosts have GPUs any failed
+// The commands for these problems of an audit (ids as in harness/machine/problem_kinds.h) and these failed checks: keys
+// or families of cases ("gemm/...", "collective"), or names of checks ("gpu_errors"). Where hosts have GPUs any failed
 // check may be theirs. Each command once, in the order in which to run them; empty if no vendor's program helps.
 std::vector<VendorCommand> vendor_commands(const std::vector<std::string>& problem_ids,
                                            const std::vector<std::string>& failed_checks, bool has_gpus);
 
 struct EvidenceInput {
   std::string host;
-  // One element of "hosts" of `assay env --audit --hostfile --json`: problems, facts, events, gpus. Null: it did not
-  // answer, or was not asked.
-  Json audit;
+  std::optional<AuditedHost> audit;          // absent: it did not answer, or was not asked
   Json environment;                          // of `assay env --json` or run.json; null: unknown
   std::vector<std::filesystem::path> runs;   // run directories, of whose records those of this host are taken
   std::vector<MissedFloor> missed;           // of this host

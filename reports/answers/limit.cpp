@@ -13,7 +13,7 @@ namespace assay::report {
 
 namespace {
 
-std::string finding_text(const Finding& finding) {
+std::string finding_text(const RuleResult& finding) {
   const auto ceiling = finding.ceiling();
   std::string text = fmt::format("{}: {}", case_title(*finding.entry->record), finding.text());
   if (ceiling && *ceiling > 1) text += fmt::format("; without that it is about {:.3g} times as fast", *ceiling);
@@ -36,12 +36,13 @@ std::vector<const Record*> training_cases(const RunSet& runs) {
 Answer limit_answer(const RunSet& runs, const std::vector<Diagnosis>& found) {
   constexpr std::size_t max_evidence = 50;
   Answer answer{"limit", "Limit", "", Tone::plain, {}};
-  std::vector<Finding> fired;
+  std::vector<RuleResult> fired;
   for (const Diagnosis& diagnosis : found) fired.insert(fired.end(), diagnosis.fired.begin(), diagnosis.fired.end());
-  const auto gain = [](const Finding& finding) { return std::pair(finding.state, finding.ceiling().value_or(1)); };
-  std::stable_sort(fired.begin(), fired.end(), [&](const Finding& a, const Finding& b) { return gain(a) > gain(b); });
+  const auto gain = [](const RuleResult& finding) { return std::pair(finding.state, finding.ceiling().value_or(1)); };
+  std::stable_sort(fired.begin(), fired.end(),
+                   [&](const RuleResult& a, const RuleResult& b) { return gain(a) > gain(b); });
   const std::vector<const Record*> training = training_cases(runs);
-  for (const Finding& finding : fired)
+  for (const RuleResult& finding : fired)
     if (answer.evidence.size() < max_evidence) answer.evidence.push_back(finding_text(finding));
   if (!fired.empty()) {
     answer.tone = fired.front().state == RuleState::bad ? Tone::bad : Tone::warn;

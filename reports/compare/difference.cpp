@@ -3,6 +3,7 @@
 
 #include "harness/core/units.h"
 #include "harness/json/json.h"
+#include "harness/machine/finding.h"
 #include "harness/statistics/statistics.h"
 #include "reports/data/words.h"
 
@@ -116,9 +117,8 @@ void flatten(const Json& json, const std::string& pointer, Fields& fields) {
 
 Json warning_names(const Json& findings) {
   std::set<std::string> names;
-  if (findings.is_array())
-    for (const Json& finding : findings)
-      if (text_member(finding, "/severity") == "warning") names.insert(text_member(finding, "/id"));
+  for (const Finding& finding : read_spoilers(findings))
+    if (finding.severity == Severity::warning) names.insert(finding.id);
   return names.empty() ? Json() : Json(names);
 }
 

@@ -14,13 +14,13 @@ namespace assay::report {
 namespace {
 
 // How far the number is past the rule's threshold: findings of unlike rules can be ordered by it.
-double severity(const Finding& finding) {
+double severity(const RuleResult& finding) {
   // What a training step lacks says more than that a micro-benchmark is none.
   if (!finding.evidence.number) return finding.entry && is_training(*finding.entry->record) ? 1 : 0;
   return finding.rule->warn > 0 ? finding.evidence.number->value / finding.rule->warn : finding.evidence.number->value;
 }
 
-bool worse(const Finding& a, const Finding& b) {
+bool worse(const RuleResult& a, const RuleResult& b) {
   return std::pair(a.state, severity(a)) > std::pair(b.state, severity(b));
 }
 
@@ -37,12 +37,12 @@ std::string_view name_of(RuleState state) {
   return "not_judged";
 }
 
-std::optional<double> Finding::ceiling() const {
+std::optional<double> RuleResult::ceiling() const {
   if (!evidence.saved || !(*evidence.saved >= 0 && *evidence.saved < 1)) return std::nullopt;
   return 1 / (1 - *evidence.saved);
 }
 
-std::string Finding::text() const {
+std::string RuleResult::text() const {
   const double value = evidence.number ? evidence.number->value : 0;
   // Ratios are written as such; all other numbers are fractions.
   const std::string number = rule->evidence.ends_with("_ratio") ? fmt::format("{:.2g}", value) : percent_text({value});
@@ -55,8 +55,8 @@ std::string Finding::text() const {
   return text;
 }
 
-Finding judge(const Rule& rule, const Entry& entry, const EvidenceSet& evidence) {
-  Finding finding{&rule, &entry, RuleState::not_judged, evidence.at(rule.evidence)};
+RuleResult judge(const Rule& rule, const Entry& entry, const EvidenceSet& evidence) {
+  RuleResult finding{&rule, &entry, RuleState::not_judged, evidence.at(rule.evidence)};
   const auto& number = finding.evidence.number;
   if (!number) return finding;
   if (!rule.unless.empty())
@@ -89,7 +89,7 @@ std::vector<Diagnosis> diagnose(const RunSet& runs, const std::vector<Rule>& rul
       if (entry.record->status != Status::ok) continue;
       const EvidenceSet evidence = evidence_of(entry, runs.entries_of(entry.run_index));
       for (const Rule& rule : rules) {
-        Finding finding = judge(rule, entry, evidence);
+        RuleResult finding = judge(rule, entry, evidence);
         Diagnosis& diagnosis = of(rule.id);
         if (finding.state >= RuleState::warn) diagnosis.fired.push_back(finding);
         if (!diagnosis.worst.entry || worse(finding, diagnosis.worst)) diagnosis.worst = std::move(finding);

@@ -15,7 +15,7 @@ enum class RuleState { not_judged, quiet, cannot_say, warn, bad };
 std::string_view name_of(RuleState state);
 
 // A rule's judgement of one case.
-struct Finding {
+struct RuleResult {
   const Rule* rule = nullptr;
   const Entry* entry = nullptr;  // null: no case can be judged
   RuleState state = RuleState::not_judged;
@@ -29,13 +29,13 @@ struct Finding {
 
 // Judges one case: bad or warn if the number's whole interval is at or above the threshold, quiet if all of it is below
 // `warn`, otherwise it cannot be said.
-Finding judge(const Rule& rule, const Entry& entry, const EvidenceSet& evidence);
+RuleResult judge(const Rule& rule, const Entry& entry, const EvidenceSet& evidence);
 
 // One per id of a rule, in the file's order: the worst of its cases and alternatives.
 struct Diagnosis {
   std::string id;
-  Finding worst;
-  std::vector<Finding> fired;  // all that are a warning or bad, the worst first
+  RuleResult worst;
+  std::vector<RuleResult> fired;  // all that are a warning or bad, the worst first
 };
 
 // Looks at the newest record of each case that is ok; `rules` must outlive the result.

@@ -22,7 +22,7 @@ Tone tone_of(RuleState state) {
   }
 }
 
-Json evidence_json(const Finding& finding) {
+Json evidence_json(const RuleResult& finding) {
   const Estimate& number = *finding.evidence.number;
   return {{"case", finding.entry->record->key},
           {"name", finding.rule->evidence},
@@ -34,7 +34,7 @@ Json evidence_json(const Finding& finding) {
 }
 
 // What the cause costs: its part of the price of the case's machines per hour.
-std::optional<double> usd_per_hour(const Finding& finding, const PriceSource& prices) {
+std::optional<double> usd_per_hour(const RuleResult& finding, const PriceSource& prices) {
   if (!finding.entry || !finding.evidence.saved) return std::nullopt;
   const MachinePrices known = prices_of(*finding.entry->run, prices);
   if (known.offers.empty() || !known.offers.front().usd) return std::nullopt;
@@ -67,7 +67,7 @@ std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all, const
   bool priced = false;
   for (const Diagnosis& one : all)
     for (std::size_t i = 0; i < std::min(one.fired.size(), max_rows); ++i) {
-      const Finding& finding = one.fired[i];
+      const RuleResult& finding = one.fired[i];
       const auto ceiling = finding.ceiling(), usd = usd_per_hour(finding, prices);
       priced = priced || usd;
       table.rows.push_back({text_cell(one.id), text_cell(std::string(name_of(finding.state)), tone_of(finding.state)),
@@ -111,7 +111,7 @@ Json diagnosis_json(const std::vector<Diagnosis>& all, const PriceSource& prices
   Json rules = Json::array();
   for (const Diagnosis& one : all) {
     Json evidence = Json::array();
-    for (const Finding& finding : one.fired) evidence.push_back(evidence_json(finding));
+    for (const RuleResult& finding : one.fired) evidence.push_back(evidence_json(finding));
     if (evidence.empty() && one.worst.entry && one.worst.evidence.number) evidence.push_back(evidence_json(one.worst));
     const auto ceiling = one.worst.ceiling(), usd = usd_per_hour(one.worst, prices);
     rules.push_back({{"id", one.id},

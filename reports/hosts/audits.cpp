@@ -2,6 +2,7 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/core/words.h"
 #include "harness/json/members.h"
 #include "harness/statistics/statistics.h"
 #include "reports/data/words.h"
@@ -14,6 +15,7 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <utility>
 
 namespace assay::report {
 
@@ -22,26 +24,7 @@ namespace {
 constexpr std::size_t max_text = 2'000;
 constexpr std::size_t max_listed = 8;  // hosts, problems in a cell
 
-// What a host printed of its audit.
-struct Printed {
-  std::vector<AuditedProblem> problems;
-  std::map<std::string, std::string> facts;
-  std::vector<AuditedGpu> gpus;
-  std::vector<AuditedEvent> events;
-  std::string serial;
-
-  static void members(auto& self, auto& io) {
-    io.required("problems", self.problems), io.required("facts", self.facts), io("gpus", self.gpus);
-    io("events", self.events), io("serial", self.serial);
-  }
-};
-
 void clean(std::string& text) { text = one_line(text, max_text); }
-
-template <typename List, typename F>
-void clean_all(List& list, F&& texts) {
-  for (auto& one : list) texts(one);
-}
 
 bool differs_by_nature(const std::string& fact) {
   constexpr std::array<std::string_view, 8> parts = {"hostname", "serial",  "uuid",   "address",
@@ -66,8 +49,8 @@ std::string names_text(const std::vector<std::string>& names) {
 // "xid-fatal 0000:1b:00.0, no-swap": faults first, as the audit lists them.
 std::string problems_text(const AuditedHost& host) {
   std::vector<std::string> names;
-  for (const AuditedProblem& problem : host.problems)
-    if (problem.severity != "info")
+  for (const Finding& problem : host.problems)
+    if (problem.severity != Severity::info)
       names.push_back(problem.id + (problem.device.empty() ? "" : " " + one_line(problem.device, 40)));
   return names_text(names);
 }
@@ -83,12 +66,12 @@ Table host_table(const std::vector<AuditedHost>& hosts) {
               {}};
   for (const AuditedHost& host : hosts) {
     const bool ok = host.state == AuditState::ok;
-    const std::size_t faults = host.count("fault"), warnings = host.count("warning");
+    const std::size_t faults = host.count(Severity::fault), warnings = host.count(Severity::warning);
     const auto number = [&](std::size_t n, Tone tone) {
       return ok ? Cell{std::to_string(n), n, n > 0 ? tone : Tone::plain} : Cell{"-", nullptr, Tone::faint};
     };
     table.rows.push_back({{host.host, nullptr},
-                          {std::string(name_of(host.state)), nullptr, ok ? Tone::plain : Tone::bad},
+                          {word_of(host.state), nullptr, ok ? Tone::plain : Tone::bad},
                           number(faults, Tone::bad),
                           number(warnings, Tone::warn),
                           {ok ? problems_text(host) : host.error, nullptr}});
@@ -99,14 +82,14 @@ Table host_table(const std::vector<AuditedHost>& hosts) {
 // Every problem once, with the hosts that have it.
 Table problem_table(const std::vector<AuditedHost>& hosts) {
   struct Kind {
-    const AuditedProblem* first = nullptr;
+    const Finding* first = nullptr;
     std::vector<std::string> hosts;
   };
-  std::map<std::pair<int, std::string>, Kind> kinds;  // faults first
+  std::map<std::pair<bool, std::string>, Kind> kinds;  // faults first
   for (const AuditedHost& host : hosts)
-    for (const AuditedProblem& problem : host.problems) {
-      if (problem.severity == "info") continue;
-      Kind& kind = kinds[{problem.severity == "fault" ? 0 : 1, problem.id}];
+    for (const Finding& problem : host.problems) {
+      if (problem.severity == Severity::info) continue;
+      Kind& kind = kinds[{problem.severity != Severity::fault, problem.id}];
       if (!kind.first) kind.first = &problem;
       if (kind.hosts.empty() || kind.hosts.back() != host.host) kind.hosts.push_back(host.host);
     }
@@ -121,7 +104,7 @@ Table problem_table(const std::vector<AuditedHost>& hosts) {
               {}};
   for (const auto& [key, kind] : kinds)
     table.rows.push_back({{key.second, nullptr},
-                          {kind.first->severity, nullptr, key.first == 0 ? Tone::bad : Tone::warn},
+                          {word_of(kind.first->severity), nullptr, key.first ? Tone::warn : Tone::bad},
                           {names_text(kind.hosts), nullptr},
                           {kind.first->seen, nullptr},
                           {kind.first->meaning, nullptr},
@@ -152,18 +135,8 @@ Table drift_table(const std::vector<Drift>& drift) {
 
 }  // namespace
 
-std::string_view name_of(AuditState state) {
-  switch (state) {
-    case AuditState::ok: return "ok";
-    case AuditState::unreachable: return "unreachable";
-    case AuditState::error: break;
-  }
-  return "error";
-}
-
-std::size_t AuditedHost::count(std::string_view severity) const {
-  return static_cast<std::size_t>(std::count_if(
-      problems.begin(), problems.end(), [&](const AuditedProblem& problem) { return problem.severity == severity; }));
+std::size_t AuditedHost::count(Severity severity) const {
+  return static_cast<std::size_t>(std::ranges::count(problems, severity, &Finding::severity));
 }
 
 AuditedHost no_audit(const std::string& host, AuditState state, std::string_view why) {
@@ -175,34 +148,29 @@ AuditedHost no_audit(const std::string& host, AuditState state, std::string_view
 }
 
 AuditedHost read_audit(const std::string& host, std::string_view json) {
-  Printed answer;
+  AuditedHost answer;
+  answer.host = host;
   try {
     const Json document = parse_untrusted(json);
     const Json& audit = member(document, "/audit");
     if (!audit.is_object()) return no_audit(host, AuditState::error, "its answer holds no audit");
-    answer = read_value<Printed>(audit);
+    static_cast<AuditedMachine&>(answer) = read_value<AuditedMachine>(audit);
   } catch (const std::exception& failed) {
     return no_audit(host, AuditState::error, fmt::format("its answer is no audit: {}", failed.what()));
   }
-  clean_all(answer.problems, [](AuditedProblem& one) {
-    for (std::string* text : {&one.id, &one.severity, &one.device, &one.seen, &one.meaning, &one.fix}) clean(*text);
-  });
-  clean_all(answer.gpus, [](AuditedGpu& one) {
+  for (Finding& one : answer.problems) {
+    for (std::string* text : {&one.id, &one.device, &one.seen, &one.meaning, &one.fix}) clean(*text);
+    one.host = host;
+  }
+  for (AuditedGpu& one : answer.gpus)
     for (std::string* text : {&one.pci, &one.uuid, &one.name, &one.slot, &one.serial}) clean(*text);
-  });
-  clean_all(answer.events, [](AuditedEvent& one) {
-    for (auto* time : {&one.time, &one.first})
-      if (*time) clean(**time);
+  for (KernelEvent& one : answer.events)
     for (std::string* text : {&one.kind, &one.device, &one.text}) clean(*text);
-  });
-  AuditedHost audited;
-  audited.host = host;
-  for (const auto& [fact, value] : answer.facts) audited.facts[one_line(fact)] = one_line(value, max_text);
-  audited.problems = std::move(answer.problems);
-  audited.gpus = std::move(answer.gpus);
-  audited.events = std::move(answer.events);
-  audited.serial = one_line(answer.serial);
-  return audited;
+  for (const auto& [fact, value] : std::exchange(answer.facts, {}))
+    answer.facts[one_line(fact)] = one_line(value, max_text);
+  answer.serial = one_line(answer.serial.value_or(""));
+  if (answer.serial->empty()) answer.serial.reset();
+  return answer;
 }
 
 std::vector<Drift> drift_of(const std::vector<AuditedHost>& hosts) {
@@ -256,11 +224,12 @@ void add_effects(std::vector<Drift>& drift, const RunSet& runs) {
   }
 }
 
-Document audit_document(const std::vector<AuditedHost>& hosts, const std::vector<Drift>& drift) {
+Document audit_document(const AuditedFleet& fleet) {
+  const auto& [schema, error, hosts, drift] = fleet;
   std::size_t answered = 0, faulty = 0;
   for (const AuditedHost& host : hosts) {
     if (host.state == AuditState::ok) ++answered;
-    if (host.count("fault") > 0) ++faulty;
+    if (host.count(Severity::fault) > 0) ++faulty;
   }
   Document document;
   document.title = "Audit of hosts";
@@ -268,7 +237,7 @@ Document audit_document(const std::vector<AuditedHost>& hosts, const std::vector
       fmt::format("{} of {} answered", answered, plural(static_cast<std::int64_t>(hosts.size()), "host"));
   document.verdict = fmt::format("with faults: {} · without: {} · not audited: {} · facts that differ: {}", faulty,
                                  answered - faulty, hosts.size() - answered, drift.size());
-  document.tone = audit_code(hosts) != ExitCode::ok ? Tone::bad : drift.empty() ? Tone::good : Tone::warn;
+  document.tone = fleet.code() != ExitCode::ok ? Tone::bad : drift.empty() ? Tone::good : Tone::warn;
   document.sections.push_back({"hosts", "Hosts", {host_table(hosts)}});
   if (Table problems = problem_table(hosts); !problems.rows.empty())
     document.sections.push_back({"problems", "Problems", {std::move(problems)}});
@@ -280,46 +249,9 @@ Document audit_document(const std::vector<AuditedHost>& hosts, const std::vector
   return document;
 }
 
-Json to_json(const AuditedHost& host) {
-  Json json = {{"host", host.host},
-               {"state", name_of(host.state)},
-               {"error", host.error.empty() ? Json(nullptr) : Json(host.error)},
-               {"problems", json_of(host.problems)},
-               {"facts", host.facts},
-               {"gpus", json_of(host.gpus)},
-               {"events", json_of(host.events)}};
-  if (!host.serial.empty()) json["serial"] = host.serial;
-  return json;
-}
-
-Json to_json(const AuditedGpu& gpu) { return members_json(gpu); }
-
-Json audits_json(const std::vector<AuditedHost>& hosts, const std::vector<Drift>& drift) {
-  Json json = {{"schema", 1}, {"hosts", Json::array()}, {"drift", Json::array()}};
-  for (const AuditedHost& host : hosts) json["hosts"].push_back(to_json(host));
-  for (const Drift& one : drift) {
-    Json differing = Json::array();
-    for (const auto& host : one.hosts)
-      differing.push_back({{"host", host.host}, {"value", host.value ? Json(*host.value) : Json(nullptr)}});
-    Json entry = {{"fact", one.fact},
-                  {"majority", one.majority ? Json(*one.majority) : Json(nullptr)},
-                  {"count", one.count},
-                  {"tie", one.tie},
-                  {"hosts", std::move(differing)}};
-    if (one.effect)
-      entry["effect"] = {{"case", one.effect->title},
-                         {"metric", one.effect->metric},
-                         {"ratio", one.effect->ratio},
-                         {"differing", one.effect->differing},
-                         {"others", one.effect->others}};
-    json["drift"].push_back(std::move(entry));
-  }
-  return json;
-}
-
-ExitCode audit_code(const std::vector<AuditedHost>& hosts) {
+ExitCode AuditedFleet::code() const {
   const bool bad = std::any_of(hosts.begin(), hosts.end(), [](const AuditedHost& host) {
-    return host.state != AuditState::ok || host.count("fault") > 0;
+    return host.state != AuditState::ok || host.count(Severity::fault) > 0;
   });
   return bad ? ExitCode::failed : ExitCode::ok;
 }

@@ -1,6 +1,8 @@
 #include "reports/summary/environment.h"
 
+#include "harness/core/words.h"
 #include "harness/json/json.h"
+#include "harness/machine/finding.h"
 #include "reports/data/cells.h"
 #include "reports/data/groups.h"
 #include "reports/data/words.h"
@@ -126,15 +128,8 @@ std::optional<Table> findings_table(const RunSet& runs, const std::vector<Machin
   if (machines.size() > 1) table.columns.push_back({"machines", "machines"});
   std::map<std::vector<std::string>, std::vector<std::string>> found;  // severity, seen, effect, fix: machines
   for (const MachineRuns& machine : machines) {
-    const Json& findings = member(runs.runs()[machine.runs.back()].run, "/findings");
-    if (!findings.is_array()) continue;
-    for (const Json& finding : findings) {
-      const std::string seen = text_member(finding, "/seen");
-      std::string fix = text_member(finding, "/fix");
-      if (fix.empty()) fix = text_member(finding, "/mend");  // its name in older runs
-      if (!seen.empty())
-        found[{text_member(finding, "/severity"), seen, text_member(finding, "/effect"), fix}].push_back(machine.title);
-    }
+    for (const auto& one : read_spoilers(member(runs.runs()[machine.runs.back()].run, "/findings")))
+      if (!one.seen.empty()) found[{word_of(one.severity), one.seen, one.meaning, one.fix}].push_back(machine.title);
   }
   // Warnings first.
   for (const bool warnings : {true, false}) {

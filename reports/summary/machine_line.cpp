@@ -2,6 +2,7 @@
 
 #include "harness/core/units.h"
 #include "harness/json/json.h"
+#include "harness/machine/finding.h"
 #include "reports/data/machine.h"
 #include "reports/data/words.h"
 
@@ -29,13 +30,6 @@ std::string plan_text(const RunData& run, std::size_t count) {
   return (name.empty() ? "" : "plan " + name + ", ") + cases + time;
 }
 
-std::size_t warning_count(const Json& findings) {
-  if (!findings.is_array()) return 0;
-  return static_cast<std::size_t>(std::count_if(findings.begin(), findings.end(), [](const Json& finding) {
-    return text_member(finding, "/severity") == "warning";
-  }));
-}
-
 }  // namespace
 
 std::string machine_line(const RunSet& runs, std::size_t run_index) {
@@ -43,7 +37,8 @@ std::string machine_line(const RunSet& runs, std::size_t run_index) {
   std::vector<std::string> parts;
   if (const std::string machine = machine_of(run).name; !machine.empty()) parts.push_back(machine);
   parts.push_back(plan_text(run, runs.entries_of(run_index).size()));
-  if (const auto warnings = warning_count(member(run.run, "/findings")); warnings > 0)
+  const std::vector<Finding> findings = read_spoilers(member(run.run, "/findings"));
+  if (const auto warnings = std::ranges::count(findings, Severity::warning, &Finding::severity); warnings > 0)
     parts.push_back(plural(warnings, "finding") + " (assay env)");
   return fmt::format("{}", fmt::join(parts, " · "));
 }

@@ -1,16 +1,18 @@
 // What a gate concludes: a table of evidence, and ten thousand gates drawn from recorded samples.
 #include "harness/gate/decision.h"
 
-#include "harness/audit/audit.h"
+#include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "harness/json/json.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <random>
-#include <set>
+#include <tuple>
 
 namespace assay::gate {
 namespace {
@@ -41,6 +43,10 @@ Evidence slow_gemm(std::vector<Repetition> repetitions) {
   return evidence;
 }
 
+Finding problem_of(const char* id, const char* device, Severity severity) {
+  return {.id = id, .severity = severity, .seen = "seen", .meaning = "", .fix = "", .device = device};
+}
+
 Decision decided(const Evidence& evidence, const Scope& scope = {}) { return decide(evidence, scope, catalogue()); }
 
 TEST(Gate, NothingSeenIsNotJudged) {
@@ -49,20 +55,20 @@ TEST(Gate, NothingSeenIsNotJudged) {
 }
 
 TEST(Gate, ProblemsDrainByTheirSeverityAndDevice) {
-  const auto verdict = [](const Problem& problem, const Scope& scope) {
+  const auto verdict = [](const Finding& problem, const Scope& scope) {
     return decided({.audited = true, .problems = {problem}, .tests = {}}, scope).verdict;
   };
-  const Problem lost{"gpu-lost", "0000:1b:00.0", "gone", "gone", "reboot", Severity::fault};
+  const Finding lost = problem_of("gpu-lost", "0000:1b:00.0", Severity::fault);
   EXPECT_EQ(verdict(lost, {}), Verdict::drain);
   EXPECT_EQ(verdict(lost, {{"0000:4c:00.0"}}), Verdict::drain);
   EXPECT_EQ(verdict(lost, {{"0000:1b:00.0"}}), Verdict::ok);  // another job's
   // A device that is no GPU here, as one that has left the bus, or a switch.
-  EXPECT_EQ(verdict({"sxid-fatal", "0000:c1:00.0", "x", "", "", Severity::fault}, {{"0000:1b:00.0"}}), Verdict::drain);
-  EXPECT_EQ(verdict({"disk-full", "/", "full", "", "", Severity::fault}, {{"0000:1b:00.0"}}), Verdict::drain);
-  EXPECT_EQ(verdict({"gpu-hot", "0000:1b:00.0", "91", "", "", Severity::warning}, {}), Verdict::suspect);
-  EXPECT_EQ(verdict({"governor", "", "powersave", "", "", Severity::warning}, {}), Verdict::ok);  // at_most info
+  EXPECT_EQ(verdict(problem_of("sxid-fatal", "0000:c1:00.0", Severity::fault), {{"0000:1b:00.0"}}), Verdict::drain);
+  EXPECT_EQ(verdict(problem_of("disk-full", "/", Severity::fault), {{"0000:1b:00.0"}}), Verdict::drain);
+  EXPECT_EQ(verdict(problem_of("gpu-hot", "0000:1b:00.0", Severity::warning), {}), Verdict::suspect);
+  EXPECT_EQ(verdict(problem_of("governor", "", Severity::warning), {}), Verdict::ok);  // at_most info
   const Decision unknown =
-      decided({.audited = true, .problems = {{"new-kind", "", "x", "", "", Severity::fault}}, .tests = {}});
+      decided({.audited = true, .problems = {problem_of("new-kind", "", Severity::fault)}, .tests = {}});
   EXPECT_EQ(unknown.findings.at(0).id, unlisted);
 }
 
@@ -96,10 +102,10 @@ TEST(Gate, WhatWasRequiredAndNotSeenIsNotJudged) {
             std::vector<std::string>{"gpu-gemm, gpu-memory did not run on 0000:1b:00.0 and 2 more: too little time"});
   EXPECT_EQ(decided(evidence).verdict, Verdict::not_judged);
   EXPECT_EQ(decided(evidence).why_not, evidence.unseen[0]);
-  evidence.problems = {{"gpu-hot", "0000:1b:00.0", "91", "", "", Severity::warning}};
+  evidence.problems = {problem_of("gpu-hot", "0000:1b:00.0", Severity::warning)};
   EXPECT_EQ(decided(evidence).verdict, Verdict::not_judged);
   EXPECT_EQ(decided(evidence).findings.size(), 1u);  // but kept
-  evidence.problems[0] = {"gpu-lost", "0000:1b:00.0", "gone", "", "", Severity::fault};
+  evidence.problems[0] = problem_of("gpu-lost", "0000:1b:00.0", Severity::fault);
   EXPECT_EQ(decided(evidence).verdict, Verdict::drain);
 }
 
@@ -160,14 +166,55 @@ TEST(Gate, AQuotaIsNamedAsTheCause) {
   EXPECT_EQ(decided(slow_gemm({one, one, one})).findings.at(0).id, "slow-product");
 }
 
-TEST(Gate, EveryProblemOfTheAuditHasACodeAndEveryCodeATest) {
-  std::set<std::string> kinds;
-  for (const audit::ProblemKind& kind : audit::problem_kinds()) {
-    kinds.insert(kind.id);
-    EXPECT_TRUE(catalogue().find(kind.id)) << kind.id << " needs a code in configs/gate.json";
+TEST(Gate, EveryKindWithACodeIsInTheCatalogue) {
+  std::size_t codes = 0;
+  for (const ProblemKind& kind : problem_kinds()) codes += !kind.code.empty();
+  EXPECT_EQ(catalogue().codes.size(), codes);
+  for (const auto& [id, test, inject] : {std::tuple("xid-fatal", "audit", "files"),
+                                         {"gpu-wrong-product", "gpu-gemm", "bit-flip"},
+                                         {"test-hung", "gemm", "hang"},
+                                         {"audit-broke", "audit", "crash"}}) {
+    EXPECT_EQ(catalogue().of(id).test, test) << id;
+    EXPECT_EQ(catalogue().of(id).inject, inject) << id;
   }
-  for (const Code& code : catalogue().codes)
-    EXPECT_TRUE(kinds.contains(code.id) || !code.meaning.empty()) << code.code << " has no meaning";
+  EXPECT_EQ(catalogue().of("gpu-slowed").test, "gpu-gemm");
+  EXPECT_FALSE(catalogue().of("gpu-slowed").inject || catalogue().of("gpu-mps").inject);
+}
+
+TEST(Gate, AFileWithCodesOfItsOwnReplacesThoseOfTheTable) {
+  test::TemporaryFolder folder;
+  const auto load = [&](const std::string& codes) {
+    const auto file = folder.path() / "gate.json";
+    std::ofstream(file) << R"({"schema": 1, "tests": [{"name": "audit", "device": "host", "seconds": 1}], "codes": [
+      {"code": "ASSAY-SYS-021", "id": "unlisted", "action": "monitor", "meaning": "another"},
+      {"code": "ASSAY-MEM-019", "id": "out-of-memory", "action": "monitor"},
+      {"code": "ASSAY-CPU-012", "id": "cpu-quota", "action": "monitor", "at_most": "info"},
+      {"code": "ASSAY-GPU-051", "id": "gpu-slowed", "action": "isolate"}, )"
+                        << codes << "]}";
+    return load_catalogue(file);
+  };
+  const Catalogue own = load(R"({"code": "ASSAY-NET-099", "id": "swap", "action": "reset", "inject": "files"})");
+  EXPECT_EQ(own.codes.size(), 5u);
+  EXPECT_EQ(own.of("swap").code, "ASSAY-NET-099");
+  EXPECT_EQ(own.of("swap").area, Area::network);
+  EXPECT_EQ(own.of("swap").inject, "files");
+  EXPECT_EQ(own.of("swap").meaning, find_kind("swap")->meaning);
+  EXPECT_EQ(own.of("cpu-quota").at_most, Severity::info);
+  EXPECT_EQ(own.of("xid-fatal").id, unlisted);
+  for (const char* bad : {R"({"code": "ASSAY-XYZ-001", "id": "swap", "action": "reset"})",
+                          R"({"code": "ASSAY-NET-1", "id": "swap", "action": "reset"})",
+                          R"({"code": "ASSAY-SYS-021", "id": "swap", "action": "reset"})",
+                          R"({"code": "ASSAY-NET-099", "id": "swap", "action": "reset", "test": "none"})"})
+    EXPECT_THROW(load(bad), UsageError) << bad;
+}
+
+TEST(Gate, DevicesAndAreasAreMembersAndNoPartOfATextDecides) {
+  Finding one = problem_of("xid-fatal", "0000:1b:00.0", Severity::fault);
+  one.seen = one.meaning = "x";
+  const Decision decision = decided({.audited = true, .problems = {one}, .tests = {}}, {{"0000:1b:00.0"}});
+  EXPECT_EQ(decision.verdict, Verdict::ok);  // another job's GPU
+  EXPECT_EQ(decision.findings.at(0).area, Area::gpu);
+  EXPECT_EQ(decision.findings.at(0).device, "0000:1b:00.0");
 }
 
 TEST(Gate, TestsAreChosenByWhatTheyFindPerSecond) {

@@ -4,9 +4,11 @@
 #include "harness/gate/past.h"
 
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/json/json.h"
 #include "tests/unit/machine/fake_root.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -157,14 +159,16 @@ TEST(GatePast, RemembersAWeekAndStaysSmall) {
   test::TemporaryFolder folder;
   const auto file = folder.path() / "gate/host.jsonl";
   constexpr std::time_t now = 1800000000, day = 86400;
-  const Decision suspect{Verdict::suspect, {{"ASSAY-CPU-001", "x", "", "", "", "", Severity::warning}}};
+  const Catalogue catalogue = load_catalogue(std::filesystem::path(ASSAY_SOURCE) / "configs/gate.json");
+  const Decision suspect{Verdict::suspect, {{"gpu-hot", Severity::warning, "", "", ""}}};
   EXPECT_EQ(read_past(file, now).text(7), "");
-  remember(file, now - 8 * day, suspect);
-  remember(file, now - day, suspect);
-  remember(file, now - 10, suspect);
+  remember(file, now - 8 * day, suspect, catalogue);
+  remember(file, now - day, suspect, catalogue);
+  remember(file, now - 10, suspect, catalogue);
   std::ofstream(file, std::ios::app) << "{\"time\": \"20";  // cut short by a kill
   EXPECT_EQ(read_past(file, now).text(7), "suspect 2 times in the past 7 days");
-  for (int i = 0; i < 6000; ++i) remember(file, now, suspect);
+  EXPECT_THAT(read_whole(file, 1 << 20), testing::HasSubstr(R"({"code":"ASSAY-GPU-012","device":""})"));
+  for (int i = 0; i < 6000; ++i) remember(file, now, suspect, catalogue);
   EXPECT_LT(std::filesystem::file_size(file), 400u << 10);
   EXPECT_GT(read_past(file, now).suspect, 1000u);
 }

@@ -1,5 +1,5 @@
 // Findings on fake machines: each spoiler is found where it is, and nowhere else.
-#include "harness/machine/findings.h"
+#include "harness/machine/spoilers.h"
 #include "tests/unit/machine/fake_machines.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ TEST(Findings, BareMetal) {
   EXPECT_THAT(named(findings, "governor").fix, HasSubstr("performance"));
   for (const auto& finding : findings) {
     EXPECT_FALSE(finding.seen.empty());
-    EXPECT_FALSE(finding.effect.empty());
+    EXPECT_FALSE(finding.meaning.empty());
     EXPECT_FALSE(finding.fix.empty()) << finding.id;
   }
 }
@@ -145,7 +145,7 @@ TEST(Findings, WarningsComeFirst) {
   FakeRoot fake;
   make_container(fake);
   const auto findings = found(fake);
-  for (std::size_t i = 1; i < findings.size(); ++i) EXPECT_LE(findings[i - 1].severity, findings[i].severity);
+  for (std::size_t i = 1; i < findings.size(); ++i) EXPECT_GE(findings[i - 1].severity, findings[i].severity);
 }
 
 TEST(Observe, NamesProcessesThatWereBusyMeanwhile) {

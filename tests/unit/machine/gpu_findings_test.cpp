@@ -1,6 +1,6 @@
 // Findings about a GPU's state, and what NVML adds to the machine; with the stand-in for libnvidia-ml.
 #include "harness/machine/ask_process.h"
-#include "harness/machine/findings.h"
+#include "harness/machine/spoilers.h"
 #include "tests/unit/machine/nvml_script.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ std::vector<std::string> gpu_findings(const Machine& machine) {
   for (const Finding& finding : find_spoilers(machine, {}))
     if (finding.id.starts_with("gpu-")) {
       ids.push_back(finding.id);
-      EXPECT_THAT(finding.seen, testing::HasSubstr("0000:1b:00.0"));
+      EXPECT_THAT(finding.device + finding.seen, testing::HasSubstr("0000:1b:00.0"));
       EXPECT_FALSE(finding.fix.empty());
     }
   return ids;

@@ -1,6 +1,8 @@
 // The audit as a check of an acceptance: what fails a host, and which differences between hosts do.
 #include "reports/acceptance/accept.h"
 
+#include "harness/json/members.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +26,7 @@ Json audited(const std::string& host, std::size_t gpus = 2) {
 std::vector<AcceptedHost> judged(const Json& audit) {
   std::vector<AcceptedHost> hosts;
   for (const char* name : {"a", "b", "c"}) hosts.push_back({.host = name});
-  judge_audit(audit, hosts);
+  judge_audit(read_value<AuditedFleet>(audit), hosts);
   return hosts;
 }
 

@@ -1,5 +1,6 @@
 // Audits of many hosts: hostile answers, who differs from the majority, and what it costs.
 #include "reports/hosts/audits.h"
+#include "harness/json/members.h"
 #include "reports/render/render.h"
 
 #include <gmock/gmock.h>
@@ -20,6 +21,10 @@ AuditedHost host(const std::string& name, std::map<std::string, std::string> fac
   return audited;
 }
 
+AuditedFleet fleet_of(std::vector<AuditedHost> hosts, std::vector<Drift> drift = {}) {
+  return {.hosts = std::move(hosts), .drift = std::move(drift)};
+}
+
 std::vector<std::string> differing(const Drift& drift) {
   std::vector<std::string> names;
   for (const auto& one : drift.hosts) names.push_back(one.host + "=" + one.value.value_or("-"));
@@ -33,12 +38,12 @@ TEST(ReadAudit, TakesWhatTheLocalAuditPrints) {
     "facts":{"driver":"570","kernel":"6.1"},"gpus":[{"pci":"0000:1b:00.0","uuid":"GPU-1"}],
     "events":[{"time":null,"kind":"xid","code":79,"text":"t"}]}})");
   EXPECT_EQ(read.state, AuditState::ok);
-  EXPECT_EQ(read.count("fault"), 1U);
+  EXPECT_EQ(read.count(Severity::fault), 1U);
   EXPECT_EQ(read.facts.at("driver"), "570");
   EXPECT_EQ(read.gpus.at(0).uuid, "GPU-1");
-  EXPECT_FALSE(read.events.at(0).time);
+  EXPECT_FALSE(read.events.at(0).unix_seconds);
   EXPECT_EQ(read.events[0].count, 1);
-  EXPECT_EQ(audit_code({read}), ExitCode::failed);
+  EXPECT_EQ(fleet_of({read}).code(), ExitCode::failed);
 }
 
 TEST(ReadAudit, NoFaultIsCutOffALongAnswer) {
@@ -46,15 +51,17 @@ TEST(ReadAudit, NoFaultIsCutOffALongAnswer) {
   for (int i = 0; i < 12'000; ++i) problems += R"({"id":"disk-errors","severity":"warning"},)";
   const AuditedHost read = read_audit(
       "n1", R"({"audit":{"problems":[)" + problems + R"({"id":"xid-fatal","severity":"fault"}],"facts":{}}})");
-  EXPECT_EQ(read.count("fault"), 1U);
-  EXPECT_EQ(audit_code({read}), ExitCode::failed);
+  EXPECT_EQ(read.count(Severity::fault), 1U);
+  EXPECT_EQ(fleet_of({read}).code(), ExitCode::failed);
 }
 
 TEST(ReadAudit, AnythingElseIsAnError) {
   for (const std::string text :
        {"", "no json", "[]", "{}", "null", R"({"audit":[]})", R"({"audit":{"problems":[]}})",
         R"({"audit":{"problems":{},"facts":{}}})", R"({"audit":{"problems":[],"facts":{"a":1}}})",
-        R"({"audit":{"problems":[{"id":5,"severity":"fault"}],"facts":{}}})"}) {
+        R"({"audit":{"problems":[{"id":5,"severity":"fault"}],"facts":{}}})",
+        R"({"audit":{"problems":[{"id":"x","severity":"grave"}],"facts":{}}})",
+        R"({"audit":{"problems":[],"facts":{},"events":[{"time":"yesterday"}]}})"}) {
     const AuditedHost read = read_audit("n1", text);
     EXPECT_EQ(read.state, AuditState::error) << text;
     EXPECT_FALSE(read.error.empty()) << text;
@@ -68,7 +75,7 @@ TEST(ReadAudit, HostileTextsAreCutAndMadeHarmless) {
   EXPECT_EQ(read.problems.at(0).id.find('\x1b'), std::string::npos);
   EXPECT_LT(read.problems[0].seen.size(), 3'000U);
   EXPECT_EQ(read.facts.at("driver").find('\n'), std::string::npos);
-  const std::string terminal = render_terminal(audit_document({read}, {}), {});
+  const std::string terminal = render_terminal(audit_document(fleet_of({read})), {});
   EXPECT_EQ(terminal.find('\x1b'), std::string::npos);
 }
 
@@ -89,7 +96,8 @@ TEST(Drift, ATieHasNoMajority) {
   EXPECT_TRUE(drift[0].tie);
   EXPECT_FALSE(drift[0].majority);
   EXPECT_THAT(differing(drift[0]), ElementsAre("n1=570", "n2=535"));
-  EXPECT_THAT(render_terminal(audit_document({host("n1", {}), host("n2", {})}, drift), {}), HasSubstr("no majority"));
+  EXPECT_THAT(render_terminal(audit_document(fleet_of({host("n1", {}), host("n2", {})}, drift)), {}),
+              HasSubstr("no majority"));
 }
 
 TEST(Drift, WhatDiffersByNatureIsNone) {
@@ -102,9 +110,9 @@ TEST(Drift, WhatDiffersByNatureIsNone) {
 TEST(Drift, HostsThatDidNotAnswerDoNotCount) {
   const auto silent = no_audit("n3", AuditState::unreachable, "no answer within 60 s");
   EXPECT_THAT(drift_of({host("n1", {{"driver", "570"}}), host("n2", {{"driver", "570"}}), silent}), IsEmpty());
-  EXPECT_EQ(audit_code({host("n1", {}), silent}), ExitCode::failed);
-  EXPECT_EQ(audit_code({host("n1", {})}), ExitCode::ok);
-  const std::string text = render_terminal(audit_document({host("n1", {}), silent}, {}), {});
+  EXPECT_EQ(fleet_of({host("n1", {}), silent}).code(), ExitCode::failed);
+  EXPECT_EQ(fleet_of({host("n1", {})}).code(), ExitCode::ok);
+  const std::string text = render_terminal(audit_document(fleet_of({host("n1", {}), silent})), {});
   EXPECT_THAT(text, HasSubstr("unreachable"));
   EXPECT_THAT(text, HasSubstr("no answer within 60 s"));
 }
@@ -147,7 +155,7 @@ TEST(Drift, TheMostAffectedFigureIsNamed) {
   EXPECT_DOUBLE_EQ(drift[0].effect->ratio, 0.5);
   EXPECT_EQ(drift[0].effect->differing, 1U);
   EXPECT_EQ(drift[0].effect->others, 3U);
-  EXPECT_THAT(render_terminal(audit_document({}, drift), {.colour = false, .width = 200}),
+  EXPECT_THAT(render_terminal(audit_document(fleet_of({}, drift)), {.colour = false, .width = 200}),
               HasSubstr("0.5 times the others' median (1 of 4 hosts)"));
 }
 
@@ -161,13 +169,26 @@ TEST(Drift, NoEffectWithoutFiguresOfBothSides) {
 TEST(AuditsJson, HasTheContractsMembers) {
   std::vector<AuditedHost> hosts = {host("n1", {{"driver", "570"}}), host("n2", {{"driver", "570"}}),
                                     host("n3", {{"driver", "5"}})};
-  const Json json = audits_json(hosts, drift_of(hosts));
+  const Json json = json_of(fleet_of(hosts, drift_of(hosts)));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["hosts"][0]["state"], "ok");
   EXPECT_TRUE(json["hosts"][0]["error"].is_null());
   EXPECT_EQ(json["drift"][0]["majority"], "570");
   EXPECT_EQ(json["drift"][0]["count"], 2);
   EXPECT_EQ(json["drift"][0]["hosts"], Json::parse(R"([{"host":"n3","value":"5"}])"));
+}
+
+TEST(AuditsJson, IsReadAsItWasWritten) {
+  AuditedHost one = read_audit("n1", R"({"audit":{
+    "problems":[{"id":"xid-fatal","severity":"fault","device":"0000:1b:00.0","seen":"s","meaning":"m","fix":"f"}],
+    "facts":{"driver":"570"},"gpus":[{"pci":"0000:1b:00.0","uuid":null}],"serial":"S",
+    "events":[{"time":"2026-11-20T03:12:44Z","first":null,"count":2,"kind":"xid","code":79,"text":"t"}]}})");
+  EXPECT_EQ(one.problems.at(0).host, "n1");
+  AuditedFleet fleet = fleet_of({one, no_audit("n2", AuditState::error, "why"), host("n3", {{"driver", "5"}})});
+  fleet.drift = drift_of(fleet.hosts);
+  const Json json = json_of(fleet);
+  EXPECT_EQ(json["hosts"][0]["events"][0]["time"], "2026-11-20T03:12:44Z");
+  EXPECT_EQ(json_of(read_value<AuditedFleet>(json)), json);
 }
 
 }  // namespace

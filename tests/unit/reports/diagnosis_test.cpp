@@ -146,7 +146,7 @@ std::vector<Record> step_under_roofs(double intensity) {
   return records;
 }
 
-Finding memory_bound(std::vector<Record> records, double cache_bytes = 1e8) {
+RuleResult memory_bound(std::vector<Record> records, double cache_bytes = 1e8) {
   std::vector<RunData> data;
   const Json cache = {{"level", 3}, {"bytes", cache_bytes}, {"count", 1}};
   data.push_back(test::run_of(std::move(records), "r", {{"environment", {{"cpu", {{"caches", {cache}}}}}}}));
@@ -158,7 +158,7 @@ Finding memory_bound(std::vector<Record> records, double cache_bytes = 1e8) {
 }
 
 TEST(MemoryBound, LeftOfTheRidgeOfTheRunsOwnRoofs) {
-  const Finding left = memory_bound(step_under_roofs(4));
+  const RuleResult left = memory_bound(step_under_roofs(4));
   EXPECT_EQ(left.state, RuleState::warn);
   EXPECT_EQ(left.evidence.number->value, 2.5);
   EXPECT_THAT(left.text(), HasSubstr("lies at 2.5 times as many"));
@@ -174,7 +174,7 @@ TEST(MemoryBound, AnIntervalOfTheRoofsAcrossTheRidgeCannotSay) {
 
 TEST(MemoryBound, IsNotJudgedWithoutWhatItNeeds) {
   const auto needs = [](std::vector<Record> records, double cache_bytes = 1e8) {
-    const Finding finding = memory_bound(std::move(records), cache_bytes);
+    const RuleResult finding = memory_bound(std::move(records), cache_bytes);
     EXPECT_EQ(finding.state, RuleState::not_judged);
     return finding.evidence.needs;
   };
@@ -232,7 +232,7 @@ TEST(Diagnosis, AnImbalanceNamesTheSlowestRankAndAllAtTheOthersPaceIsItsCeiling)
   const RunSet runs(std::move(data));
   int fired = 0;
   for (const Diagnosis& one : diagnose(runs, shipped_rules()))
-    for (const Finding& finding : one.fired) {
+    for (const RuleResult& finding : one.fired) {
       ++fired;
       EXPECT_EQ(one.id, "imbalance");
       EXPECT_THAT(finding.text(), HasSubstr("rank 1 on node7, GPU 0000:01:00.0"));

@@ -2,6 +2,7 @@
 #include "reports/acceptance/evidence.h"
 #include "harness/core/error.h"
 #include "harness/core/sha256.h"
+#include "harness/json/members.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -66,7 +67,8 @@ class Evidence : public testing::Test {
         << R"({"key":"n1","ranks":[{"rank":0,"host":"n3"}]})" << '\n'
         << R"({"key":"cut","ranks":[{"rank":0,"host":"n1")";
     input_.host = "n1";
-    input_.audit = Json::parse(R"({"host":"n1","problems":[{"id":"ecc-uncorrected","device":"0000:1b:00.0","seen":"2"}],
+    input_.audit = read_text<AuditedHost>(
+        R"({"host":"n1","state":"ok","problems":[{"id":"ecc-uncorrected","severity":"fault","device":"0000:1b:00.0","seen":"2"}],
         "events":[{"time":"2026-11-20T03:12:44Z","kind":"xid","device":"0000:1b:00.0","code":79,"text":"fell off"}],
         "gpus":[{"pci":"0000:1b:00.0","uuid":"GPU-1","serial":"S123"}],"serial":"H7"})");
     input_.environment = {{"os", "Linux"}};

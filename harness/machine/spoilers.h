@@ -1,7 +1,7 @@
 // What on a machine spoils measurements, each with what was seen and how to fix it.
 #pragma once
 
-#include "harness/json/fwd.h"
+#include "harness/machine/finding.h"
 #include "harness/machine/machine.h"
 
 #include <functional>
@@ -10,17 +10,6 @@
 #include <vector>
 
 namespace assay {
-
-enum class Severity { warning, info };
-std::string_view name_of(Severity severity);
-
-struct Finding {
-  std::string id;  // "governor", "cpu-quota", ...: stable, for scripts
-  Severity severity = Severity::warning;
-  std::string seen;    // on this machine, with its figures
-  std::string effect;  // what it does to a measurement
-  std::string fix;     // one command or setting
-};
 
 struct BusyProcess {
   std::int64_t pid = 0;
@@ -55,7 +44,5 @@ Circumstances present_circumstances(const Root& root = Root());
 
 // Warnings first.
 std::vector<Finding> find_spoilers(const Machine& machine, const Circumstances& circumstances);
-// [{"id":..,"severity":..,"seen":..,"effect":..,"fix":..}]
-Json to_json(const std::vector<Finding>& findings);
 
 }  // namespace assay
