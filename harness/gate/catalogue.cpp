@@ -48,8 +48,8 @@ std::vector<Code> codes_of(const std::vector<Test>& tests, const std::filesystem
     for (Code& code : codes)
       if (code.id == id) code.test = test, code.inject = inject;
   };
-  if (std::filesystem::exists(faults))
-    for (const auto& [id, files] : member(read_json(faults), "/faults").items()) set(id, "audit", "files");
+  const Json of_files = std::filesystem::exists(faults) ? read_json(faults) : Json::object();
+  for (const auto& [id, files] : member(of_files, "/faults").items()) set(id, "audit", "files");
   for (const Test& test : tests)
     for (const auto& [id, inject] : test.finds) set(id, test.name, inject);
   return codes;

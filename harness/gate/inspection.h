@@ -10,7 +10,7 @@ namespace assay::gate {
 
 struct Inspection {
   AuditedMachine audit;
-  std::vector<GpuHere> gpus;
+  std::vector<GpuHere> gpus = {};
   double withheld_cpus = 0;  // by a quota
 
   static void members(auto& self, auto& io) {

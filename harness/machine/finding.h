@@ -23,9 +23,9 @@ std::optional<Area> area_of(std::string_view code);
 struct Finding {
   std::string id;  // "xid-fatal", "governor": stable, for scripts
   Severity severity = Severity::warning;
-  std::string seen;               // on this machine, with its figures: "XID 79 at 2026-11-20T03:12:44Z, 2 times"
-  std::string meaning;            // "the GPU has fallen off the bus"; of a spoiler, what it does to a measurement
-  std::string fix;                // one command or setting
+  std::string seen = {};          // on this machine, with its figures: "XID 79 at 2026-11-20T03:12:44Z, 2 times"
+  std::string meaning = {};       // "the GPU has fallen off the bus"; of a spoiler, what it does to a measurement
+  std::string fix = {};           // one command or setting
   std::string device = {};        // "0000:1b:00.0", "mlx5_0", "/scratch"; empty: the host
   std::optional<Area> area = {};  // absent: its kind is not in the table
   std::string host = {};          // empty: the machine that says it

@@ -1,6 +1,5 @@
 #include "harness/machine/problem_kinds.h"
 
-#include "harness/core/text.h"
 #include "harness/core/words.h"
 #include "harness/json/members.h"
 
