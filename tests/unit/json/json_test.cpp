@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 
@@ -209,6 +210,29 @@ TEST(Members, ErrorsNameThePlace) {
   EXPECT_EQ(refusal(R"({"parts":[{"natural":-1}]})"), "parts[0].natural: not an integer from 0 on");
   EXPECT_EQ(refusal(R"({"parts":[],"figures":[1,"x"]})"), "figures: not a list of numbers");
   EXPECT_EQ(refusal(R"({"parts":[],"names":{"a":1}})"), "names.a: not a string");
+}
+
+enum class Colour { red, green };
+constexpr auto words(Colour) { return std::to_array<std::string_view>({"red", "green"}); }
+struct Signal {
+  Colour colour = Colour::red;
+  std::optional<double> since;  // Unix seconds
+  static void members(auto& self, auto& io) { io("colour", self.colour), io.utc("since", self.since); }
+};
+
+TEST(Members, EnumsAreTheirWordsAndMomentsAreInUtc) {
+  const std::string text = R"({"colour":"green","since":"2026-11-20T03:12:44Z"})";
+  const auto signal = read_text<Signal>(text);
+  EXPECT_EQ(signal.colour, Colour::green);
+  EXPECT_EQ(signal.since, 1795144364.0);
+  EXPECT_EQ(dump_line(json_of(signal)), text);
+  EXPECT_EQ(dump_line(json_of(Signal())), R"({"colour":"red","since":null})");
+  EXPECT_FALSE(read_text<Signal>(R"({"since":null})").since);
+  const auto refusal = [](const char* bad) { return test::refusal<Error>([&] { (void)read_text<Signal>(bad); }); };
+  EXPECT_EQ(refusal(R"({"colour":"blue"})"), "colour: not one of red, green");
+  EXPECT_EQ(refusal(R"({"colour":1})"), "colour: not a string");
+  EXPECT_EQ(refusal(R"({"since":"yesterday"})"), "since: not a time in UTC");
+  EXPECT_EQ(refusal(R"({"since":7})"), "since: not a string");
 }
 
 }  // namespace
