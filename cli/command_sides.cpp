@@ -26,10 +26,14 @@ class CommandSides {
   std::vector<ab::Figure> measure(char name, const std::string& command, Clock::time_point deadline) {
     const int run = runs_++;
     line_.draw(run < 2 ? fmt::format("warming up {}", name) : fmt::format("pair {}: {}", run / 2, name));
-    const FinishedCommand done = commands_.run(command, deadline);
-    if (!done.ended) return {};
+    ProcessRun shell;
+    shell.process = {.words = {"/bin/sh", "-c", command}, .variables = variables_of_launcher()};
+    shell.limit_seconds = std::chrono::duration<double>(deadline - Clock::now()).count();
+    const FinishedProcess done = commands_.run(shell);
+    if (!done.ended()) return {};
     if (!done.problem.empty())
-      throw Error(fmt::format("{} {}: {}\n{}", name, done.problem, one_line(command), last_lines(done.errors, 10)));
+      throw Error(fmt::format("{} {}: {}\n{}", name, done.problem, one_line(command),
+                              last_lines(tail_of(done.errors, 1000), 10)));
     try {
       return read_(done, name);
     } catch (const UsageError& error) {
@@ -38,7 +42,7 @@ class CommandSides {
     }
   }
 
-  ShellCommands commands_;
+  Children commands_{"the commands"};
   LiveLine line_;
   const FigureReader& read_;
   int runs_ = 0;
@@ -47,7 +51,7 @@ class CommandSides {
 }  // namespace
 
 FigureReader reader_by(std::string& metric, const std::vector<std::string>& cases) {
-  return [&](const FinishedCommand& done, char side) {
+  return [&](const FinishedProcess& done, char side) {
     if (metric.empty()) metric = done.whole ? metric_from(done.output) : "time";
     if (!done.whole && metric == "lines") throw UsageError(fmt::format("{}: its output is too long for lines", side));
     std::vector<ab::Figure> figures = figures_of(metric, done.output, done.seconds, side);

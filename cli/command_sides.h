@@ -1,8 +1,8 @@
 // Two commands of the user's, measured in turn.
 #pragma once
 
-#include "cli/shell_command.h"
 #include "harness/ab/ab.h"
+#include "harness/process/run.h"
 
 #include <functional>
 #include <string>
@@ -11,12 +11,12 @@
 namespace assay::cli {
 
 // The figures of side 'A' or 'B' from a run of its command that succeeded. Throws UsageError "A: ..." if it has none.
-using FigureReader = std::function<std::vector<ab::Figure>(const FinishedCommand& done, char side)>;
+using FigureReader = std::function<std::vector<ab::Figure>(const FinishedProcess& done, char side)>;
 // By --metric of `ab`, as in figures_of(); an empty one becomes what A's first output is. Of lines only these cases
 // count, if any are named; each must be there. Both must outlive the reader.
 FigureReader reader_by(std::string& metric, const std::vector<std::string>& cases);
 
-// ab::run() of two shell commands, which may be called once per process (see ShellCommands). Throws UsageError if a
+// ab::run() of two shell commands, which may be called once per process (see Children). Throws UsageError if a
 // first output lacks the figure; Error if a later one does or a command fails. Messages begin with `verb`.
 ab::Result compare_commands(const std::string& verb, const std::string& a, const std::string& b,
                             const FigureReader& read, const ab::Options& options);

@@ -2,23 +2,20 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/peer_tools.h"
-#include "harness/core/clock.h"
 #include "harness/core/files.h"
 #include "harness/core/module.h"
 #include "harness/core/program.h"
 #include "harness/core/streams.h"
 #include "harness/core/units.h"
 #include "harness/device/device.h"
-#include "harness/hosts/process.h"
 #include "harness/json/json.h"
+#include "harness/process/run.h"
 #include "harness/statistics/statistics.h"
 #include "reports/data/cells.h"
 #include "reports/render/render.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <poll.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
@@ -62,42 +59,23 @@ struct Sizes {
 // B/s by test and bytes.
 using Figures = std::map<std::pair<std::string, std::int64_t>, double>;
 
-struct Finished {
-  std::string printed;  // stdout and stderr
-  std::string problem;  // how it ended, if not with code 0
-};
-
-Finished run_program(std::vector<std::string> command, const Variables& variables) {
-  Output output;
-  const std::string name = fs::path(command.front()).filename().string();
-  const pid_t pid = start_process(
-      {.words = std::move(command), .variables = variables, .output = output.writer(), .death_signal = SIGTERM});
-  output.close_writer();
-  Finished finished;
-  const Clock::time_point start = Clock::now();
-  while (output.fd() >= 0) {
-    const double left = limit_seconds - seconds_since(start);
-    if (left <= 0) {
-      ::kill(-pid, SIGKILL);
-      ::waitpid(pid, nullptr, 0);
-      throw Error(fmt::format("crosscheck: {} has not ended after {}", name, format_seconds(limit_seconds)));
-    }
-    pollfd wait{output.fd(), POLLIN, 0};
-    ::poll(&wait, 1, static_cast<int>(1e3 * left) + 1);
-    finished.printed += output.read();
-  }
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  finished.problem = describe_status(status, false);
-  return finished;
-}
-
+// What it prints to stdout and stderr.
 std::string output_of(const std::vector<std::string>& command, const Variables& variables) {
-  Finished finished = run_program(command, variables);
-  if (finished.problem.empty()) return std::move(finished.printed);
-  const std::string tail = tail_of(finished.printed, 300);
-  throw Error(fmt::format("crosscheck: {}: {}: {}", fmt::join(command, " "), finished.problem,
-                          tail.substr(tail.rfind('\n') + 1)));
+  ProcessRun run;
+  run.process = {.words = command, .variables = variables, .death_signal = SIGTERM};
+  run.limit_seconds = limit_seconds;
+  run.ends_beyond = run.merged = true;
+  FinishedProcess done = run_process(run);
+  if (done.ended() && done.problem.empty()) return std::move(done.output);
+  const std::string name = fs::path(command.front()).filename().string();
+  if (done.stopped == Stopped::late)
+    throw Error(fmt::format("crosscheck: {} has not ended after {}", name, format_seconds(limit_seconds)));
+  if (done.stopped == Stopped::too_long)
+    throw Error(
+        fmt::format("crosscheck: {} printed more than {}", name, format_bytes(static_cast<double>(run.max_output))));
+  const std::string tail = tail_of(done.output, 300);
+  throw Error(
+      fmt::format("crosscheck: {}: {}: {}", fmt::join(command, " "), done.problem, tail.substr(tail.rfind('\n') + 1)));
 }
 
 // A tool, the cases of ours that are like its own, and how each side's figures are read.

@@ -2,16 +2,14 @@
 
 #include "harness/core/error.h"
 #include "harness/core/host.h"
-#include "harness/hosts/process.h"
+#include "harness/process/run.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <system_error>
@@ -46,15 +44,12 @@ Workspace::Workspace() {
 }
 
 Workspace::~Workspace() {
-  constexpr int max_tries = 150;
   if (path_.empty()) return;
   try {
-    Output ignored;
-    const pid_t pid = start_process({.words = {"/bin/rm", "-rf", "--", path_.string()},
-                                     .variables = {},
-                                     .output = ignored.writer(),
-                                     .death_signal = SIGTERM});
-    for (int i = 0; i < max_tries && ::waitpid(pid, nullptr, WNOHANG) != pid; ++i) ::usleep(2000);
+    // A program of its own, so that one that is stuck does not hold the host's lock.
+    (void)run_process({.process = {.words = {"/bin/rm", "-rf", "--", path_.string()}, .variables = {}},
+                       .limit_seconds = 0.3,
+                       .death_seconds = 0});
   } catch (const Error&) {
   }
 }

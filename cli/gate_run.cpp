@@ -3,16 +3,15 @@
 #include "cli/gate.h"
 #include "cli/gate_place.h"
 #include "cli/machine.h"
-#include "cli/shell_command.h"
 #include "harness/core/configs.h"
 #include "harness/core/host.h"
 #include "harness/core/program.h"
 #include "harness/core/text.h"
 #include "harness/gate/fault_machine.h"
 #include "harness/gate/inspection.h"
-#include "harness/hosts/process.h"
 #include "harness/json/members.h"
 #include "harness/machine/cpu_ticks.h"
+#include "harness/process/run.h"
 #include "harness/record/flags.h"
 #include "harness/run/run.h"
 #include "reports/acceptance/words.h"
@@ -47,7 +46,7 @@ class Gate {
  public:
   explicit Gate(const GateRequest& request)
       : request_(request),
-        commands_(max_seconds_to_die),
+        commands_("the commands", max_seconds_to_die),
         // The rest is for killing, removing and printing.
         stop_(request.start + in_seconds(request.budget - std::min(0.7, 0.2 * request.budget))) {}
 
@@ -184,8 +183,8 @@ class Gate {
     } else if (injects("audit")) {
       words.push_back(*request_.inject->inject);
     }
-    const FinishedCommand done = run_children(test, {{words, variables}}, {&outcome}).front();
-    if (done.ended && done.code == 0) {
+    const FinishedProcess done = run_children(test, {{words, variables}}, {&outcome}).front();
+    if (done.ended() && done.code == 0) {
       try {
         auto seen = read_text<gate::Inspection>(done.output);
         withheld_cpus_ = seen.withheld_cpus;
@@ -197,7 +196,7 @@ class Gate {
         outcome.state = TestState::broke;
         outcome.reason = fmt::format("its answer cannot be read: {}", error.what());
       }
-    } else if (done.ended) {
+    } else if (done.ended()) {
       outcome.state = TestState::broke;
       outcome.reason = one_line(done.errors.empty() ? done.problem : done.errors);
     }
@@ -355,17 +354,20 @@ class Gate {
   }
 
   // Runs a test's children at the same time, one for each outcome; one that did not end is noted there.
-  std::vector<FinishedCommand> run_children(const gate::Test& test, const std::vector<CommandToRun>& commands,
+  std::vector<FinishedProcess> run_children(const gate::Test& test, const std::vector<ProcessRequest>& commands,
                                             const Outcomes& outcomes) {
     const double long_enough = 3 * test.seconds + 1;
     // One that hangs leaves the time that the tests after it need.
     const double limit = std::min({left(), std::max(10.0, 15 * test.seconds), std::max(long_enough, left() - rest_)});
-    std::vector<FinishedCommand> all = commands_.run(commands, Clock::now() + in_seconds(limit));
+    std::vector<ProcessRun> runs;
+    for (const ProcessRequest& command : commands) runs.push_back({.process = command, .limit_seconds = limit});
+    std::vector<FinishedProcess> all = commands_.run_all(runs);
     for (std::size_t i = 0; i < all.size(); ++i) {
       gate::TestOutcome& outcome = *outcomes[i];
-      if (!all[i].ended) all[i].seconds = limit;
+      all[i].errors = tail_of(all[i].errors, 1000);
+      if (!all[i].ended()) all[i].seconds = limit;
       outcome.seconds += all[i].seconds;
-      if (all[i].ended || commands_.interrupted()) continue;
+      if (all[i].ended() || commands_.interrupted()) continue;
       const bool hung = limit >= long_enough;
       if (outcome.figures.empty()) outcome.state = hung ? TestState::hung : TestState::not_run;
       outcome.reason = hung ? fmt::format("not done after {:.1f} s; it usually takes {:g} s", limit, test.seconds)
@@ -377,18 +379,18 @@ class Gate {
   void check_disk(const gate::Test& test, gate::TestOutcome& outcome) {
     std::vector<std::string> words{program_command().string(), "gate-test", "disk", "--folder", folder_.string()};
     if (request_.inject) words.push_back(*request_.inject->inject);
-    const FinishedCommand done = run_children(test, {{words, inherited_variables()}}, {&outcome}).front();
-    if (!done.ended) return;
+    const FinishedProcess done = run_children(test, {{words, inherited_variables()}}, {&outcome}).front();
+    if (!done.ended()) return;
     outcome.reason = one_line(done.errors.empty() ? done.problem : done.errors);
     outcome.state = done.code == 0 ? TestState::passed : done.code == 1 ? TestState::wrong : TestState::broke;
   }
 
   void run_cases(const gate::Test& test, const Outcomes& outcomes) {
-    std::vector<CommandToRun> commands;
+    std::vector<ProcessRequest> commands;
     std::vector<fs::path> folders;
     for (const gate::TestOutcome* outcome : outcomes) {
       folders.push_back(folder_ / fmt::format("run-{}", ++runs_));
-      CommandToRun& command = commands.emplace_back();
+      ProcessRequest& command = commands.emplace_back();
       command.words = {program_command().string(),
                        "run",
                        test.plan,
@@ -408,13 +410,13 @@ class Gate {
       command.variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
       command.variables["CUDA_VISIBLE_DEVICES"] = target->visible;
     }
-    const std::vector<FinishedCommand> all = run_children(test, commands, outcomes);
+    const std::vector<FinishedProcess> all = run_children(test, commands, outcomes);
     for (std::size_t i = 0; i < all.size(); ++i) {
       gate::TestOutcome& outcome = *outcomes[i];
       const bool first = outcome.figures.empty();
       std::error_code none;
       if (fs::exists(folders[i] / "records.jsonl", none)) read_records(test, folders[i], outcomes.size() > 1, outcome);
-      if (!all[i].ended || !first || outcome.state != TestState::not_run || !outcome.reason.empty()) continue;
+      if (!all[i].ended() || !first || outcome.state != TestState::not_run || !outcome.reason.empty()) continue;
       // Exit code 2: it was refused, as by a build without CUDA, and shows nothing of the GPU.
       const bool refused = test.device == "cuda" && all[i].code == static_cast<int>(ExitCode::usage);
       outcome.state = refused ? TestState::not_run : TestState::broke;
@@ -458,7 +460,7 @@ class Gate {
   }
 
   const GateRequest& request_;
-  ShellCommands commands_;
+  Children commands_;
   Clock::time_point stop_;
   fs::path folder_;
   int runs_ = 0;

@@ -11,7 +11,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/hosts/placement.h"
-#include "harness/hosts/process.h"
+#include "harness/process/process.h"
 
 #include <fmt/format.h>
 

@@ -40,7 +40,7 @@ class Acceptor {
     open();
     say_text(request_.schedule());
     RunLock lock(dir_);
-    Children children([&lock] { lock.refresh(); });
+    Children children("the stage under way", 5, [&lock] { lock.refresh(); });
     children_ = &children;
     began_ = Clock::now();
     for (const std::string& name : request_.state.hosts) hosts_.push_back({.host = name});
@@ -85,11 +85,11 @@ class Acceptor {
         words.insert(words.end(), {"--hostfile", hostfile});
       }
       if (request_.state.with_serials) words.emplace_back("--with-serials");
-      const ChildEnd end = children_->run(words);
+      const FinishedProcess end = run_self(*children_, words);
       if (children_->interrupted()) return false;
       report::AuditedFleet found;
       try {
-        found = read_text<report::AuditedFleet>(end.out);
+        found = read_text<report::AuditedFleet>(end.output);
       } catch (const Error&) {
         found.error = one_line(last_lines(end.errors, 1), 400);
       }
@@ -151,7 +151,8 @@ class Acceptor {
                       left.size() < request_.state.hosts.size()
                           ? fmt::format(" ({})", one_line(fmt::format("{}", fmt::join(left, ", "))))
                           : ""));
-      const ChildEnd end = children_->run(run_words(stage, dir_ / one.dir, left, more), dir_ / (one.dir + ".log"));
+      const FinishedProcess end =
+          run_self(*children_, run_words(stage, dir_ / one.dir, left, more), dir_ / (one.dir + ".log"));
       if (children_->interrupted()) return false;
       one.complete = is_complete(dir_ / one.dir);
       one.error = one.complete ? "" : one_line(last_lines(end.errors, 1), 1000);

@@ -1,15 +1,13 @@
-// What an acceptance has done so far, on disk, and the child processes that do it.
+// What an acceptance has done so far, on disk, and the runs of this program that do it.
 #pragma once
 
 #include "cli/accept/level.h"
 #include "harness/hosts/allocation.h"
 #include "harness/json/json.h"
-#include "harness/run/end_signals.h"
+#include "harness/process/run.h"
 
 #include <filesystem>
-#include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,26 +54,9 @@ inline constexpr const char* state_form = "assay accept 1";
 AcceptState read_state(const std::filesystem::path& dir);
 void write_state(const std::filesystem::path& dir, const AcceptState& state);
 
-// Ends with this process or earlier; nothing of it is left behind.
-struct ChildEnd {
-  int exit_code = 4;
-  std::string out;     // if it was to be kept
-  std::string errors;  // tail of stderr
-};
-
-// Starts this program as children, one after the other.
-class Children {
- public:
-  // `idle` is called twice a second while a child runs.
-  explicit Children(std::function<void()> idle);
-  bool interrupted() const { return signals_.interrupted(); }
-  // `words` are the program's arguments. stdout is kept, or goes to `log`; stderr goes to this program's too. After a
-  // signal the child is asked to end and may take as long as `assay run` needs to.
-  ChildEnd run(const std::vector<std::string>& words, const std::filesystem::path& log = {});
-
- private:
-  std::function<void()> idle_;
-  EndSignals signals_;
-};
+// Runs this program with these arguments. Its stdout is kept, or goes to `log`; its stderr goes to this program's too.
+// After a signal it is asked to end and may take as long as `assay run` needs to. Throws Error.
+FinishedProcess run_self(Children& children, const std::vector<std::string>& words,
+                         const std::filesystem::path& log = {});
 
 }  // namespace assay::cli

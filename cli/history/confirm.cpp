@@ -125,7 +125,7 @@ ExitCode run_confirm(const ConfirmFlags& flags) {
   asked.budget = parse_flag("history confirm: --budget", flags.budget, parse_seconds);
   asked.seed = std::random_device()();
   SeriesFigure figure = figure_to_confirm(event, history, flags.metric);
-  const FigureReader read = [&](const FinishedCommand& done, char side) { return figure.read(done, side); };
+  const FigureReader read = [&](const FinishedProcess& done, char side) { return figure.read(done, side); };
   const ab::Outcome outcome = compare_commands("history confirm", flags.good, flags.bad, read, asked).all;
   show("{}: {}: {} ({:+.1f} %) after {} pairs\n", event.id, history.series[figure.series()].name,
        ab::name_of(outcome.verdict), 100 * (outcome.ratio - 1), outcome.pairs);

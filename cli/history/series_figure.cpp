@@ -72,7 +72,7 @@ std::optional<ab::Figure> SeriesFigure::line_of(std::size_t series, const std::v
   return std::nullopt;
 }
 
-std::vector<ab::Figure> SeriesFigure::read(const FinishedCommand& done, char side) {
+std::vector<ab::Figure> SeriesFigure::read(const FinishedProcess& done, char side) {
   const history::TrackedSeries& first = history_.series[wanted_.front()];
   const std::string wanted = fmt::format("{} in {} (better when {})", in_quotes(names_of(wanted_.front()).front()),
                                          first.identity.unit, direction(first.identity.better));

@@ -26,7 +26,7 @@ class SeriesFigure {
   SeriesFigure(const history::History& history, std::vector<std::size_t> wanted, std::string metric);
 
   // Throws UsageError "A: ..." for output without it.
-  std::vector<ab::Figure> read(const FinishedCommand& done, char side);
+  std::vector<ab::Figure> read(const FinishedProcess& done, char side);
   // The series that was read.
   std::size_t series() const { return wanted_.front(); }
 

@@ -5,25 +5,19 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/utc.h"
+#include "harness/process/run.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <map>
 #include <tuple>
-
-extern char** environ;
 
 namespace assay::audit {
 
@@ -83,53 +77,6 @@ std::optional<std::uint64_t> read_log(const std::filesystem::path& path, Pieces 
   ::close(file);
   pieces.finish();
   return readable ? std::optional(left_out) : std::nullopt;
-}
-
-struct Printed {
-  std::uint64_t bytes = 0;
-  bool late = false;   // it did not come to its end in time
-  bool whole = false;  // it did, and succeeded
-};
-
-// Reads what a program prints within `seconds`. Nothing if there is no such program.
-Printed read_output(std::vector<std::string> program, double seconds, Pieces pieces) {
-  std::array<int, 2> ends;
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-  std::vector<char*> arguments;
-  for (std::string& word : program) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  const bool started = ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ) == 0;
-  posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[1]);
-  Printed printed;
-  bool ended = false;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  std::vector<char> piece(65536);
-  while (started) {
-    const auto left = std::chrono::duration<double>(deadline - std::chrono::steady_clock::now()).count();
-    pollfd ready{ends[0], POLLIN, 0};
-    if (left <= 0 || ::poll(&ready, 1, static_cast<int>(std::ceil(left * 1000))) <= 0) break;
-    const auto got = ::read(ends[0], piece.data(), piece.size());
-    if ((ended = got <= 0)) break;
-    printed.bytes += static_cast<std::uint64_t>(got);
-    pieces.add({piece.data(), static_cast<std::size_t>(got)});
-  }
-  ::close(ends[0]);
-  int status = 1;
-  if (started) {
-    if (!ended) ::kill(child, SIGKILL);
-    ::waitpid(child, &status, 0);
-  }
-  pieces.finish();
-  printed.late = started && !ended;
-  printed.whole = ended && status == 0;
-  return printed;
 }
 
 // Digits of a fixed width.
@@ -412,15 +359,29 @@ KernelLog read_kernel_log(const Root& root, double now, double days, std::option
   if (root.real()) {
     constexpr double max_seconds = 3;  // of a big journal, what was printed until then counts: the newest first
     Counts journal = none;
-    const Printed printed =
-        read_output({"journalctl", "--quiet", "--no-pager", "--reverse", "--output=short-unix", "_TRANSPORT=kernel",
-                     "--since=@" + std::to_string(static_cast<std::int64_t>(std::max(from, 0.0)))},
-                    max_seconds, syslog_into(journal));
-    if (printed.bytes > 0) log.sources.emplace_back("journal");
-    if (printed.late || (printed.bytes > 0 && !printed.whole))
+    Pieces pieces = syslog_into(journal);
+    std::uint64_t bytes = 0;
+    ProcessRun run;
+    run.process.words = {find_program("journalctl"),
+                         "--quiet",
+                         "--no-pager",
+                         "--reverse",
+                         "--output=short-unix",
+                         "_TRANSPORT=kernel",
+                         "--since=@" + std::to_string(static_cast<std::int64_t>(std::max(from, 0.0)))};
+    run.process.variables = inherited_variables();
+    run.limit_seconds = max_seconds;
+    run.on_output = [&](std::string_view text) {
+      bytes += text.size();
+      pieces.add(text);
+    };
+    const FinishedProcess done = run.process.words[0].empty() ? FinishedProcess() : run_process(run);
+    pieces.finish();
+    if (bytes > 0) log.sources.emplace_back("journal");
+    if (!done.ended() || (bytes > 0 && !done.problem.empty()))
       log.cut.push_back(fmt::format("journal: all but the newest {}, as journalctl {}",
-                                    format_bytes(static_cast<double>(printed.bytes)),
-                                    printed.late ? fmt::format("took more than {:g} s", max_seconds) : "failed"));
+                                    format_bytes(static_cast<double>(bytes)),
+                                    done.ended() ? "failed" : fmt::format("took more than {:g} s", max_seconds)));
     all.join(std::move(journal));
   }
   // A message moves from one file to the next, so that both are one source; kern.log and messages may hold the same.

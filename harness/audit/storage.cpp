@@ -4,20 +4,16 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
+#include "harness/process/ask.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/statvfs.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cmath>
-#include <csignal>
+#include <cstring>
+#include <functional>
 #include <set>
-#include <span>
 
 namespace assay::audit {
 
@@ -75,52 +71,22 @@ struct Answer {
 };
 
 // What statvfs says of each place, in the order given; stuck: it did not answer within `seconds`.
-std::vector<Answer> ask_some(std::span<const Mount> mounts, double seconds) {
-  struct Child {
-    pid_t pid = -1;
-    int end = -1;
-  };
-  std::vector<Child> children(mounts.size());
-  for (std::size_t i = 0; i < mounts.size(); ++i) {
-    std::array<int, 2> ends;
-    if (::pipe(ends.data()) != 0) continue;
-    const pid_t pid = ::fork();
-    if (pid == 0) {
+std::vector<Answer> ask_system(const std::vector<Mount>& mounts, double seconds) {
+  std::vector<std::function<std::string()>> questions;
+  for (const Mount& mount : mounts)
+    questions.emplace_back([&mount] {
       struct statvfs found {};
       Space space;
-      if (::statvfs(mounts[i].place.c_str(), &found) == 0)
+      if (::statvfs(mount.place.c_str(), &found) == 0)
         space = {found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize, found.f_files, found.f_favail};
-      _exit(::write(ends[1], &space, sizeof space) == sizeof space ? 0 : 1);
-    }
-    ::close(ends[1]);
-    children[i] = {pid, ends[0]};
-    if (pid < 0) ::close(ends[0]), children[i].end = -1;
-  }
-  std::vector<Answer> answers(mounts.size());
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  for (std::size_t i = 0; i < mounts.size(); ++i) {
-    if (children[i].end < 0) continue;
-    const auto left = std::chrono::duration<double>(deadline - std::chrono::steady_clock::now()).count();
-    pollfd ready{children[i].end, POLLIN, 0};
-    const bool answered = ::poll(&ready, 1, std::max(0, static_cast<int>(std::ceil(left * 1000)))) > 0;
-    answers[i].stuck = !answered;
-    Space space;
-    if (answered && ::read(children[i].end, &space, sizeof space) == sizeof space && space.bytes > 0)
-      answers[i].space = space;
-    ::close(children[i].end);
-    if (!answered) ::kill(children[i].pid, SIGKILL);
-    // A child that the kernel holds cannot be waited for; it ends by the signal when the mount answers.
-    ::waitpid(children[i].pid, nullptr, answered ? 0 : WNOHANG);
-  }
-  return answers;
-}
-
-// A few dozen at once, as each takes a process and a pipe.
-std::vector<Answer> ask_system(std::span<const Mount> mounts, double seconds) {
-  constexpr std::size_t at_once = 64;
+      return std::string(reinterpret_cast<const char*>(&space), sizeof space);
+    });
   std::vector<Answer> answers;
-  for (; !mounts.empty(); mounts = mounts.subspan(std::min(at_once, mounts.size())))
-    std::ranges::move(ask_some(mounts.first(std::min(at_once, mounts.size())), seconds), std::back_inserter(answers));
+  for (const ChildAnswer& child : ask_children(questions, seconds)) {
+    Space space;
+    if (child.text) std::memcpy(&space, child.text->data(), sizeof space);
+    answers.push_back({child.late, space.bytes > 0 ? std::optional(space) : std::nullopt});
+  }
   return answers;
 }
 

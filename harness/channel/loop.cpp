@@ -3,23 +3,7 @@
 #include "harness/channel/connect.h"
 #include "harness/record/run_dir.h"
 
-#include <chrono>
-
 namespace assay {
-
-bool read_until(PollSource& source, double seconds, const std::function<bool()>& done) {
-  using Clock = std::chrono::steady_clock;
-  constexpr int step_ms = 20;
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  for (;;) {
-    source.read();
-    if (done()) return true;
-    if (Clock::now() >= end) return false;
-    std::vector<pollfd> fds;
-    source.add_fds(fds);
-    ::poll(fds.data(), fds.size(), step_ms);
-  }
-}
 
 ChannelLoop::ChannelLoop(std::unique_ptr<ChannelServer> server, ChannelHandler& handler)
     : server_(std::move(server)), handler_(handler), limit_seconds_(heartbeat_limit()) {}

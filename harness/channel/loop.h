@@ -2,26 +2,14 @@
 #pragma once
 
 #include "harness/channel/channel.h"
+#include "harness/process/poll_source.h"
 
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace assay {
-
-// Descriptors to poll, and what reads from them.
-class PollSource {
- public:
-  virtual ~PollSource() = default;
-  virtual void add_fds(std::vector<pollfd>& fds) const = 0;
-  // Reads whatever has come, without waiting.
-  virtual void read() = 0;
-};
-
-// Reads `source`, at least once, until `done` or for `seconds`. The last value of `done`.
-bool read_until(PollSource& source, double seconds, const std::function<bool()>& done);
 
 // Called by a ChannelLoop. What handling a message throws is logged and costs that message, except for a RunDirError,
 // which ends the run.

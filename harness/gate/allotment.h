@@ -2,8 +2,8 @@
 #pragma once
 
 #include "harness/gate/decision.h"
-#include "harness/hosts/process.h"
 #include "harness/machine/root.h"
+#include "harness/process/process.h"
 
 #include <optional>
 #include <string>

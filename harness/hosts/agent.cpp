@@ -8,11 +8,10 @@
 #include "harness/core/program.h"
 #include "harness/hosts/allocation.h"
 #include "harness/hosts/host_info.h"
-#include "harness/hosts/process.h"
 #include "harness/json/members.h"
+#include "harness/process/process.h"
 
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,11 +58,9 @@ class Agent : private PollSource {
   int run();
 
  private:
-  struct Process {
-    pid_t pid = -1;
+  struct Process : Child {
     Output output;
     bool sigterm = false;  // is ended by SIGTERM first
-    std::optional<int> status;
   };
 
   void send(const Message& message);
@@ -81,7 +78,7 @@ class Agent : private PollSource {
   void read() override;
   void send_output(int id, Process& process);
   void set_ended(int id, Process& process, int status);
-  void end_process(const Process& process) const { ::kill(-process.pid, process.sigterm ? SIGTERM : SIGKILL); }
+  void end_process(const Process& process) const { process.signal_group(process.sigterm ? SIGTERM : SIGKILL); }
   // Ends every process below this one.
   void clear();
 
@@ -145,8 +142,7 @@ void Agent::on(const message::Start& order) {
 }
 
 void Agent::on(const message::Stop& order) {
-  if (const auto found = processes_.find(order.id); found != processes_.end() && !found->second->status)
-    end_process(*found->second);
+  if (const auto found = processes_.find(order.id); found != processes_.end()) end_process(*found->second);
 }
 
 void Agent::on(const message::Clear& order) {
@@ -188,8 +184,7 @@ void Agent::read() {
     if (info.ssi_signo != SIGCHLD) disconnected_ = true;
   for (auto& [id, process] : processes_) {
     send_output(id, *process);
-    int status = 0;
-    if (!process->status && ::waitpid(process->pid, &status, WNOHANG) == process->pid) set_ended(id, *process, status);
+    if (process->reap()) set_ended(id, *process, *process->status);
   }
 }
 
@@ -199,11 +194,9 @@ void Agent::clear() {
       return !entry.second->status && (entry.second->sigterm || !sigterm_only);
     });
   };
-  for (const auto& [id, process] : processes_)
-    if (!process->status) end_process(*process);
+  for (const auto& [id, process] : processes_) end_process(*process);
   if (any_left(true)) read_until(*this, sigterm_seconds, [&] { return !any_left(false); });
-  for (const auto& [id, process] : processes_)
-    if (!process->status) ::kill(-process->pid, SIGKILL);
+  for (const auto& [id, process] : processes_) process->signal_group(SIGKILL);
   end_children(5.0, [this](pid_t pid, int status) {
     for (auto& [id, process] : processes_)
       if (process->pid == pid) set_ended(id, *process, status);

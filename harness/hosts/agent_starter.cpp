@@ -12,7 +12,6 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -212,10 +211,7 @@ void AgentStarter::add_fds(std::vector<pollfd>& fds) const {
 void AgentStarter::read() {
   for (const auto& shell : shells_) {
     (void)shell->output.read();
-    int status = 0;
-    if (shell->status || ::waitpid(shell->pid, &status, WNOHANG) != shell->pid) continue;
-    shell->status = status;
-    (void)shell->output.read();
+    if (shell->reap()) (void)shell->output.read();
   }
 }
 

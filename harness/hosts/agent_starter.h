@@ -1,9 +1,9 @@
 // Starts agents on hosts: by a child process, a remote shell per host, one srun for all, or not at all.
 #pragma once
 
-#include "harness/channel/loop.h"
 #include "harness/hosts/allocation.h"
-#include "harness/hosts/process.h"
+#include "harness/process/poll_source.h"
+#include "harness/process/process.h"
 
 #include <memory>
 #include <optional>
@@ -39,11 +39,9 @@ class AgentStarter : public PollSource {
   std::string ended(int host) const;
 
  private:
-  struct Shell {
-    pid_t pid = -1;
+  struct Shell : Child {
     Output output;
     std::vector<int> hosts;
-    std::optional<int> status;
   };
   void start_step(const std::vector<int>& hosts);
   void start_shell(std::vector<std::string> words, Variables variables, std::vector<int> hosts);

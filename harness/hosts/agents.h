@@ -5,7 +5,7 @@
 #include "harness/channel/loop.h"
 #include "harness/hosts/allocation.h"
 #include "harness/hosts/host_info.h"
-#include "harness/hosts/process.h"
+#include "harness/process/process.h"
 
 #include <fmt/core.h>
 

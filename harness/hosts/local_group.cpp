@@ -5,7 +5,6 @@
 #include "harness/core/program.h"
 
 #include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -94,7 +93,7 @@ void LocalGroup::start(const LaunchRequest& request, const SeveralHosts& several
   process.death_signal = direct_ ? SIGKILL : SIGTERM;
   const pid_t parent = ::getpid();
   const pid_t pid = start_process(process);
-  processes_.push_back({pid, std::nullopt});
+  processes_.push_back({.pid = pid});
   if (!direct_ && ::fork() == 0) kill_orphaned_launcher(pid, parent);
 }
 
@@ -114,20 +113,15 @@ void LocalGroup::add_worker(int, pid_t pid) {
 }
 
 bool LocalGroup::reap() {
-  for (std::size_t i = 0; i < processes_.size(); ++i) {
-    Process& process = processes_[i];
-    int status = 0;
-    if (process.status || ::waitpid(process.pid, &status, WNOHANG) != process.pid) continue;
-    process.status = status;
-    if (!first_ended_) first_ended_ = static_cast<int>(i);
-  }
+  for (std::size_t i = 0; i < processes_.size(); ++i)
+    if (processes_[i].reap() && !first_ended_) first_ended_ = static_cast<int>(i);
   return first_ended_.has_value();
 }
 
 bool LocalGroup::ended(int rank) const {
   if (direct_ && rank >= 0 && static_cast<std::size_t>(rank) < processes_.size())
     return processes_[static_cast<std::size_t>(rank)].status.has_value();
-  return std::all_of(processes_.begin(), processes_.end(), [](const Process& one) { return one.status.has_value(); });
+  return std::all_of(processes_.begin(), processes_.end(), [](const Child& one) { return one.status.has_value(); });
 }
 
 std::optional<int> LocalGroup::wait_status(int rank) const {
@@ -153,12 +147,10 @@ void LocalGroup::kill_all() {
     ::kill(processes_.front().pid, SIGTERM);
     wait_end(2.0);
   }
-  // A pid, and the process group it leads, cannot be reused before it is reaped.
-  for (const Process& process : processes_)
-    if (!process.status) ::kill(-process.pid, SIGKILL);
+  for (const Child& process : processes_) process.signal_group(SIGKILL);
   if (!ended(-1)) wait_end(5.0);
   end_children(5.0, [this](pid_t pid, int status) {
-    for (Process& process : processes_)
+    for (Child& process : processes_)
       if (process.pid == pid) process.status = status;
   });
 }

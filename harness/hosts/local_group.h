@@ -35,13 +35,9 @@ class LocalGroup : public WorkerGroup {
   bool ended(int rank) const;
 
  private:
-  struct Process {
-    pid_t pid = -1;
-    std::optional<int> status;
-  };
   void start(const LaunchRequest& request, const SeveralHosts& several, int rank);
 
-  std::vector<Process> processes_;  // the launcher, or the workers by rank
+  std::vector<Child> processes_;    // the launcher, or the workers by rank
   std::optional<int> first_ended_;  // index
   bool direct_ = true;
   Output output_;

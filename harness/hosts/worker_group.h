@@ -1,9 +1,9 @@
 // The workers of one world size: starts, watches and ends them, wherever they run.
 #pragma once
 
-#include "harness/channel/loop.h"
 #include "harness/hosts/placement.h"
-#include "harness/hosts/process.h"
+#include "harness/process/poll_source.h"
+#include "harness/process/process.h"
 
 #include <memory>
 #include <optional>

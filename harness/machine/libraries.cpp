@@ -3,7 +3,7 @@
 
 #include "harness/core/module.h"
 #include "harness/core/program.h"
-#include "harness/machine/ask_process.h"
+#include "harness/process/ask.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -25,8 +25,8 @@ std::string openblas_version(const std::string& name) {
 std::map<std::string, std::string> cuda_libraries() {
   const std::string module = Module::find("cuda");
   if (module.empty()) return {};
-  constexpr int timeout_ms = 20000;  // gigabytes, perhaps from a slow disk
-  const std::string answer = ask_in_child_process(timeout_ms, [&] {
+  constexpr double timeout = 20;  // gigabytes, perhaps from a slow disk
+  const auto ask = [&] {
     void* const handle = dlopen(module.c_str(), RTLD_LAZY | RTLD_LOCAL);
     std::string text;
     // Found through the module: a handle's search covers its dependencies. 22807 is NCCL 2.28.7.
@@ -40,9 +40,9 @@ std::map<std::string, std::string> cuda_libraries() {
     if (void* const symbol = find("ncclGetVersion"); symbol && reinterpret_cast<int (*)(int*)>(symbol)(&version) == 0)
       add("nccl", static_cast<std::size_t>(version));
     return text;
-  });
+  };
   std::map<std::string, std::string> found;
-  for (const std::string& line : lines(answer))
+  for (const std::string& line : lines(ask_child(ask, timeout).text.value_or("")))
     if (const auto pair = words(line); pair.size() == 2) found[pair[0]] = pair[1];
   return found;
 }

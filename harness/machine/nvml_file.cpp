@@ -9,7 +9,7 @@ namespace assay {
 
 namespace {
 
-constexpr std::int64_t max_count = std::int64_t{1} << 53;
+constexpr std::int64_t max_integer = std::int64_t{1} << 53;
 
 void read_device(const Cursor& device, Machine& machine) {
   static const std::array<std::string, 20> names = {"pci",
@@ -44,7 +44,7 @@ void read_device(const Cursor& device, Machine& machine) {
   };
   const auto count = [&](const char* name) -> std::optional<std::uint64_t> {
     const auto found = device.find(name);
-    const auto value = found ? found->integer(0, max_count) : std::nullopt;
+    const auto value = found ? found->integer(0, max_integer) : std::nullopt;
     return value ? std::optional(static_cast<std::uint64_t>(*value)) : std::nullopt;
   };
   const auto number = [&](const char* name) {

@@ -1,10 +1,10 @@
 // Observes other processes, and the CPU that OpenBLAS detects.
 #include "harness/core/version.h"
-#include "harness/machine/ask_process.h"
 #include "harness/machine/cpu_ticks.h"
 #include "harness/machine/libraries.h"
 #include "harness/machine/processes.h"
 #include "harness/machine/spoilers.h"
+#include "harness/process/ask.h"
 
 #include <dlfcn.h>
 
@@ -43,8 +43,8 @@ Activity observe(const Root& root, const std::function<void()>& wait) {
 std::optional<BlasCore> ask_openblas() {
   const auto installed = libraries();
   if (!installed.contains("openblas")) return std::nullopt;
-  constexpr int timeout_ms = 2000;  // for a library that hangs while it loads
-  const std::string core = ask_in_child_process(timeout_ms, [] {
+  constexpr double timeout = 2;  // for a library that hangs while it loads
+  const auto ask = [] {
     // The library's own choice, not the user's.
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     unsetenv("OPENBLAS_CORETYPE");
@@ -52,7 +52,8 @@ std::optional<BlasCore> ask_openblas() {
     void* const symbol = library ? dlsym(library, "openblas_get_corename") : nullptr;
     const char* const name = symbol ? reinterpret_cast<char* (*)()>(symbol)() : nullptr;
     return std::string(name ? name : "");
-  });
+  };
+  const std::string core = ask_child(ask, timeout).text.value_or("");
   if (core.empty()) return std::nullopt;
   return BlasCore{installed.at("openblas"), core};
 }

@@ -5,8 +5,8 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/device/settings.h"
-#include "harness/hosts/process.h"
 #include "harness/json/members.h"
+#include "harness/process/process.h"
 #include "harness/record/flags.h"
 
 #include <fmt/ranges.h>

@@ -4,8 +4,8 @@
 #include "harness/channel/loop.h"
 #include "harness/hosts/agents.h"
 #include "harness/plan/plan.h"
+#include "harness/process/end_signals.h"
 #include "harness/record/record.h"
-#include "harness/run/end_signals.h"
 #include "harness/run/progress.h"
 #include "harness/run/sink.h"
 

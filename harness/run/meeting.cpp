@@ -6,13 +6,9 @@
 #include "harness/core/host.h"
 #include "harness/core/streams.h"
 #include "harness/hosts/agent_starter.h"
-
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "harness/process/ask.h"
 
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -20,22 +16,16 @@ namespace assay {
 
 namespace {
 
-constexpr int timeout_ms = 60000;
+constexpr double timeout_seconds = 60;
 constexpr std::size_t text_bytes = 1024;
 using Text = std::array<char, text_bytes>;
 
-// Body of the child: writes the text of rank 0 into the pipe.
-[[noreturn]] void gather(const Text& own, int pipe) {
-  try {
-    const auto comm = make_mpi_communicator();
-    std::vector<char> all(text_bytes * static_cast<std::size_t>(comm->size()));
-    comm->all_gather_host(own.data(), all.data(), text_bytes);
-    (void)!::write(pipe, all.data(), text_bytes);
-    std::exit(0);  // finalises MPI
-  } catch (const std::exception& error) {
-    say("assay: {}\n", error.what());
-    std::_Exit(4);
-  }
+// The text of rank 0.
+std::string gather(const Text& own) {
+  const auto comm = make_mpi_communicator();
+  std::vector<char> all(text_bytes * static_cast<std::size_t>(comm->size()));
+  comm->all_gather_host(own.data(), all.data(), text_bytes);
+  return all.data();
 }
 
 }  // namespace
@@ -54,26 +44,12 @@ std::unique_ptr<ChannelServer> meet_through_mpi(Allocation& allocation) {
     if (word.size() >= text_bytes) throw Error("this host has too many addresses for the ranks to meet");
     std::memcpy(text.data(), word.data(), word.size());
   }
-  int ends[2];
-  if (::pipe(ends) != 0) throw Error(fmt::format("no pipe for the meeting of ranks: {}", std::strerror(errno)));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::close(ends[0]);
-    gather(text, ends[1]);
-  }
-  ::close(ends[1]);
-  pollfd come{ends[0], POLLIN, 0};
-  Text heard{};
-  const bool met = child > 0 && ::poll(&come, 1, timeout_ms) == 1 &&
-                   ::read(ends[0], heard.data(), heard.size()) == static_cast<ssize_t>(heard.size());
-  ::close(ends[0]);
-  if (!met && child > 0) ::kill(child, SIGKILL);
-  int status = 0;
-  if (child > 0) ::waitpid(child, &status, 0);
-  heard.back() = '\0';
-  const std::string word = heard.data();
+  // MPI is finalised at exit.
+  const ChildAnswer heard = ask_child([&] { return gather(text); }, timeout_seconds, ExitHandlers::run);
+  if (heard.threw) say("assay: {}\n", heard.problem);
+  const std::string word = heard.text.value_or("");
   const std::size_t space = word.find(' ');
-  if (!met || space == word.npos)
+  if (space == word.npos)
     throw UsageError(fmt::format(
         "{} ranks were started by mpirun and cannot meet through MPI: start assay run once and give it the hosts by "
         "--hostfile, or set ASSAY_SUPERVISOR=HOST:PORT (HOST is rank 0's) and one ASSAY_TOKEN for all ranks",

@@ -5,7 +5,7 @@
 #include "harness/hosts/agents.h"
 #include "harness/hosts/seating.h"
 #include "harness/hosts/worker_group.h"
-#include "harness/run/end_signals.h"
+#include "harness/process/end_signals.h"
 #include "harness/run/execute.h"
 #include "harness/run/lateness.h"
 #include "harness/run/progress.h"

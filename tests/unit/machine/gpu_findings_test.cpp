@@ -1,5 +1,4 @@
 // Findings about a GPU's state, and what NVML adds to the machine; with the stand-in for libnvidia-ml.
-#include "harness/machine/ask_process.h"
 #include "harness/machine/spoilers.h"
 #include "tests/unit/machine/nvml_script.h"
 
@@ -65,17 +64,6 @@ TEST(GpuFindings, ThrottleReasonsAreDescribed) {
   EXPECT_EQ(throttle_text(0), "");
   EXPECT_EQ(throttle_text(1), "");
   EXPECT_EQ(throttle_text(0x4 | 0x20), "power cap, thermal (software)");
-}
-
-TEST(AskInChildProcess, ReturnsTheAnswerOrNothing) {
-  EXPECT_EQ(ask_in_child_process(20000, [] { return std::string("13.1\n"); }), "13.1\n");
-  EXPECT_EQ(ask_in_child_process(20000, [] { return std::string(); }), "");
-  EXPECT_EQ(ask_in_child_process(20000, []() -> std::string { _exit(3); }), "");
-  EXPECT_EQ(ask_in_child_process(10,
-                                 []() -> std::string {
-                                   for (;;) pause();
-                                 }),
-            "");
 }
 
 TEST(AddNvml, FillsInMissingValuesAndAppendsMissingGpus) {

@@ -1,4 +1,4 @@
-#include "harness/run/end_signals.h"
+#include "harness/process/end_signals.h"
 
 #include "harness/core/error.h"
 

@@ -1,6 +1,7 @@
 // fork and exec, pipes, orphans.
-#include "harness/hosts/process.h"
+#include "harness/process/process.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 
 #include <fcntl.h>
@@ -12,7 +13,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -25,8 +25,6 @@ namespace assay {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::size_t kept_output = 64u << 10;
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
@@ -37,10 +35,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 }
 
 // Between fork and exec: system calls only.
-[[noreturn]] void become(char* const* words, char* const* env, const ProcessRequest& request, pid_t parent) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, request.death_signal);
-  if (::getppid() != parent) ::_exit(127);
+[[noreturn]] void become(char* const* words, char* const* env, const ProcessRequest& request) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -52,6 +47,19 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   ::execve(words[0], words, env);
   static const char text[] = "cannot be executed\n";
   (void)!::write(2, text, sizeof text - 1);
+  ::_exit(127);
+}
+
+// `child` runs in a new process that leads its group, and does not return.
+pid_t fork_leader(const std::string& name, int death_signal, const std::function<void()>& child) {
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) throw Error(fmt::format("no process for {}: {}", name, std::strerror(errno)));
+  ::setpgid(pid, pid);  // in both, so that neither has to wait for the other
+  if (pid > 0) return pid;
+  ::prctl(PR_SET_PDEATHSIG, death_signal);
+  if (::getppid() != parent) ::_exit(127);
+  child();
   ::_exit(127);
 }
 
@@ -157,12 +165,30 @@ pid_t start_process(const ProcessRequest& request) {
   std::vector<std::string> words = request.words, env;
   for (const auto& [name, value] : request.variables) env.push_back(name + "=" + value);
   const std::vector<char*> word_list = pointers(words), env_list = pointers(env);
-  const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid == 0) become(word_list.data(), env_list.data(), request, parent);
-  if (pid < 0) throw Error(fmt::format("no process for {}: {}", request.words.front(), std::strerror(errno)));
-  ::setpgid(pid, pid);
-  return pid;
+  return fork_leader(request.words.front(), request.death_signal,
+                     [&] { become(word_list.data(), env_list.data(), request); });
+}
+
+pid_t fork_process(const std::function<void()>& body) {
+  return fork_leader("a question", SIGKILL, [&] {
+    try {
+      body();
+    } catch (...) {
+      ::_exit(1);
+    }
+    ::_exit(0);
+  });
+}
+
+bool Child::reap() {
+  int wait_status = 0;
+  if (pid < 0 || status || ::waitpid(pid, &wait_status, WNOHANG) != pid) return false;
+  status = wait_status;
+  return true;
+}
+
+void Child::signal_group(int signal) const {
+  if (pid > 0 && !status) ::kill(-pid, signal);
 }
 
 Output::Output() {
@@ -223,9 +249,9 @@ void adopt_orphans() {
 void spare_child(pid_t pid) { foreign_children().insert(pid); }
 
 void end_children(double seconds, const std::function<void(pid_t, int)>& reaped) {
-  const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+  const Clock::time_point start = Clock::now();
   const auto& foreign = foreign_children();
-  for (auto left = children(foreign); !left.empty() && Clock::now() < until; left = children(foreign)) {
+  for (auto left = children(foreign); !left.empty() && seconds_since(start) < seconds; left = children(foreign)) {
     for (const pid_t child : left) ::kill(child, SIGKILL);
     for (const pid_t child : left) {
       int status = 0;

@@ -1,7 +1,7 @@
 // The signals that end a run in an orderly way, read in the run's loop.
 #pragma once
 
-#include "harness/channel/loop.h"
+#include "harness/process/poll_source.h"
 
 #include <functional>
 #include <string>

@@ -1,5 +1,5 @@
 // How processes ended, and what they printed last.
-#include "harness/hosts/process.h"
+#include "harness/process/process.h"
 
 #include <gtest/gtest.h>
 

@@ -37,6 +37,20 @@ struct ProcessRequest {
 };
 // It leads its own process group, so that a terminal's Ctrl-C does not reach it. Throws Error.
 pid_t start_process(const ProcessRequest& request);
+// Calls `body` in a child, which then ends at once, without the exit handlers of libraries. It leads its own process
+// group and is killed when the thread that started it ends. Throws Error.
+pid_t fork_process(const std::function<void()>& body);
+
+// A child and how it ended, for loops that also watch other things.
+struct Child {
+  pid_t pid = -1;
+  std::optional<int> status = {};
+
+  // Whether it has ended since the last call.
+  bool reap();
+  // Its process group, unless it has ended: until it is reaped, no other has its number.
+  void signal_group(int signal) const;
+};
 
 // A pipe for the output of processes.
 class Output {
