@@ -4,11 +4,9 @@
 #include "harness/core/error.h"
 #include "harness/core/program.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 
 namespace assay {
@@ -55,22 +53,6 @@ Variables variables_for(const LaunchRequest& request, const SeveralHosts& severa
   return all;
 }
 
-// A launcher that gets SIGTERM while it is still starting may never end. So a child of the supervisor waits until
-// either of them ends, then kills the launcher if it is left; the ranks die with it.
-[[noreturn]] void kill_orphaned_launcher(pid_t launcher, pid_t supervisor) {
-  constexpr int grace_ms = 1000;
-  // The supervisor's sockets and locks must not outlive it in this child.
-  if (::close_range(0, ~0U, 0) != 0) ::_exit(0);
-  ::setpgid(0, 0);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
-  pollfd ends[2] = {{pidfd_open(launcher), POLLIN, 0}, {pidfd_open(supervisor), POLLIN, 0}};
-  if (::getppid() != supervisor) ends[1].fd = -1;
-  while (ends[1].fd >= 0 && ::poll(ends, 2, -1) < 0 && errno == EINTR) {
-  }
-  if (ends[0].fd >= 0 && ::poll(ends, 1, grace_ms) == 0) pidfd_kill(ends[0].fd);
-  ::_exit(0);
-}
-
 }  // namespace
 
 LocalGroup::LocalGroup(const LaunchRequest& request, const SeveralHosts& several)
@@ -91,10 +73,9 @@ void LocalGroup::start(const LaunchRequest& request, const SeveralHosts& several
   process.output = output_.writer();
   // SIGTERM lets mpirun end its ranks and remove its files.
   process.death_signal = direct_ ? SIGKILL : SIGTERM;
-  const pid_t parent = ::getpid();
-  const pid_t pid = start_process(process);
-  processes_.push_back({.pid = pid});
-  if (!direct_ && ::fork() == 0) kill_orphaned_launcher(pid, parent);
+  processes_.push_back({.pid = start_process(process)});
+  // A launcher that gets SIGTERM while it is still starting may never end. The ranks die with it.
+  if (!direct_) kill_when_orphaned(processes_.back().pid);
 }
 
 LocalGroup::~LocalGroup() {

@@ -180,6 +180,22 @@ pid_t fork_process(const std::function<void()>& body) {
   });
 }
 
+void kill_when_orphaned(pid_t pid) {
+  constexpr int grace_ms = 1000;
+  const pid_t parent = ::getpid();
+  if (::fork() != 0) return;
+  // This process's sockets and locks must not outlive it in this child.
+  if (::close_range(0, ~0U, 0) != 0) ::_exit(0);
+  ::setpgid(0, 0);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
+  pollfd ends[2] = {{pidfd_open(pid), POLLIN, 0}, {pidfd_open(parent), POLLIN, 0}};
+  if (::getppid() != parent) ends[1].fd = -1;
+  while (ends[1].fd >= 0 && ::poll(ends, 2, -1) < 0 && errno == EINTR) {
+  }
+  if (ends[0].fd >= 0 && ::poll(ends, 1, grace_ms) == 0) pidfd_kill(ends[0].fd);
+  ::_exit(0);
+}
+
 bool Child::reap() {
   int wait_status = 0;
   if (pid < 0 || status || ::waitpid(pid, &wait_status, WNOHANG) != pid) return false;

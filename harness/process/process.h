@@ -41,6 +41,9 @@ pid_t start_process(const ProcessRequest& request);
 // group and is killed when the thread that started it ends. Throws Error.
 pid_t fork_process(const std::function<void()>& body);
 
+// Has another child wait until this process or `pid` ends, and kill `pid` if it is left a second later.
+void kill_when_orphaned(pid_t pid);
+
 // A child and how it ended, for loops that also watch other things.
 struct Child {
   pid_t pid = -1;
