@@ -11,10 +11,12 @@ import pathlib
 import re
 import subprocess
 import sys
+import tarfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import goldens  # noqa: E402
+from acceptances import ACCEPTANCES, write_acceptance  # noqa: E402
 from assay_case import AssayCase  # noqa: E402
 from audit_test import FAULTS, GPU, WARNINGS, reports, says, xid  # noqa: E402
 from fake_machine import write_machine  # noqa: E402
@@ -218,6 +220,42 @@ class Gate(GoldenCase):
                 code, out = self.gate(*words, "--exit-style", style)
                 text += f"$ --exit-style {style} {' '.join(words)}\n{out}exit {code}\n"
         self.goldens.check("gate-styles.txt", text)
+
+
+class Accept(GoldenCase):
+    """Finished acceptances of several hosts, which are judged again."""
+
+    def judged(self, name):
+        folder = self.dir / name
+        words, out = write_acceptance(folder, name)
+        code, text, errors = self.ask(*words, ASSAY_RSH="/bin/false")
+        self.assertNotRegex(errors, "assay: (host|pairs|collectives)", "something ran")
+        document = self.goldens.json("accept", (out / "accept.json").read_text().replace(str(folder), "<dir>"))
+        document["seconds"] = "<seconds>"
+        kept = {f"{file.name}: {name}": text for file in sorted(out.glob("evidence/*")) for name, text in self.members(file)}
+        text = re.sub(r"\b[\d.]+ m?s\b", "<seconds>", text.replace(str(folder), "<dir>"))
+        return ({"exit": code, **document, **({"evidence": kept} if kept else {})},
+                f"$ {name}\n{text}exit {code}\n", f"# {name}\n{(out / 'accept.csv').read_text()}")
+
+    def members(self, archive):
+        """What is sent to a vendor: the lines of short texts; of the records only how many there are."""
+        with tarfile.open(archive) as members:
+            for member in members.getmembers():
+                text = members.extractfile(member).read().decode()
+                yield member.name, len(text.splitlines()) if member.name.endswith(".jsonl") else self.goldens.text(text).splitlines()
+
+    def test_every_acceptance(self):
+        found = self.batch(self.judged, ACCEPTANCES)
+        self.goldens.check_added("accept")
+        documents = dict(zip(ACCEPTANCES, (document for document, _, _ in found)))
+        usual = {check["name"]: check for check in documents["healthy"]["hosts"][0]["checks"]}
+        for name, document in documents.items():
+            for host in document["hosts"] if name != "healthy" else ():
+                host["checks"] = [check["name"] if check == usual.get(check["name"]) else check for check in host["checks"]]
+        self.goldens.check("accept.json", documents)
+        self.goldens.check("accept.txt", self.goldens.text("\n".join(text for _, text, _ in found)))
+        self.goldens.check("accept.csv", self.goldens.text("\n".join(table for name, (_, _, table) in zip(ACCEPTANCES, found)
+                                                                     if name in ("floors", "slow-host", "audit"))))
 
 
 def subcommands(text):
