@@ -107,9 +107,7 @@ std::string_view sentence(ab::Verdict verdict) {
   return "undecided";
 }
 
-std::string pairs_of(const ab::Result& result) {
-  return report::plural(static_cast<std::int64_t>(result.all.pairs), "pair");
-}
+std::string pairs_of(const ab::Result& result) { return plural(static_cast<std::int64_t>(result.all.pairs), "pair"); }
 
 report::Document document_of(const ab::Result& result, const ab::Options& options) {
   using namespace report;

@@ -20,7 +20,7 @@ Command agent_command(CLI::App& root) {
             AgentRequest request = agent_request_from_environment();
             if (const char* device = std::getenv("ASSAY_DEVICE"); device && std::string_view(device) == "cuda")
               request.gpus = probe_cuda().gpus;
-            return static_cast<ExitCode>(serve_as_agent(request));
+            return serve_as_agent(request);
           }};
 }
 
@@ -34,7 +34,7 @@ Command remote_shell_command(CLI::App& root) {
             if (words.size() < 2) throw UsageError("remote-shell: needs a host and a command");
             const std::string host = words.front();
             words.erase(words.begin());
-            return static_cast<ExitCode>(remote_shell_main(host, words));
+            return remote_shell_main(host, words);
           }};
 }
 

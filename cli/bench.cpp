@@ -2,11 +2,11 @@
 #include "harness/bench/bench.h"
 #include "cli/catalogue.h"
 #include "cli/command.h"
-#include "cli/configs.h"
-#include "cli/machine.h"
+#include "harness/core/configs.h"
 #include "harness/device/cpu/team.h"
 #include "harness/device/device.h"
 #include "harness/device/settings.h"
+#include "harness/plan/machine.h"
 #include "harness/run/run.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // The root of the command line: subcommands, errors with the nearest valid word, exit codes.
 #include "cli/command.h"
 
+#include "cli/explain.h"
 #include "harness/core/nearest.h"
 #include "harness/core/streams.h"
-#include "harness/core/units.h"
 #include "harness/core/version.h"
 
 #include <fmt/format.h>
@@ -27,55 +27,6 @@ constexpr Command (*commands[])(CLI::App&) = {
     bench_command,        crosscheck_command, diagnose_command, export_command,    import_command,
     reference_command,    history_command,    ab_command,       estimate_command,  size_command,
     project_command,      floors_command,     gate_command,     gate_test_command, accept_command};
-
-std::vector<std::string> subcommand_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* sub : app.get_subcommands(nullptr)) names.push_back(sub->get_name());
-  return names;
-}
-
-std::vector<std::string> flag_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options(nullptr))
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  return names;
-}
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-// "history add: ", for messages.
-std::string place_of(const CLI::App& app) {
-  std::string place;
-  for (const CLI::App* one = &app; one->get_parent(); one = one->get_parent())
-    place = one->get_name() + (place.empty() ? "" : " ") + place;
-  return place.empty() ? place : place + ": ";
-}
-
-// Names the first word that is no flag or argument, with the subcommand's nearest flag.
-std::string explain_extras(const CLI::App& app, const std::string& fallback) {
-  const std::vector<std::string> extras = app.remaining(false);
-  if (extras.empty()) return first_line(fallback);
-  const std::string word = extras.front().substr(0, extras.front().find('='));
-  const std::string place = place_of(app);
-  if (word.starts_with("-")) return fmt::format("{}unknown flag {}{}", place, word, suggestion(word, flag_names(app)));
-  return fmt::format("{}\"{}\" is not expected here", place, word);
-}
-
-const CLI::App& innermost(const CLI::App& root) {
-  const auto called = root.get_subcommands();
-  return called.empty() ? root : innermost(*called.front());
-}
-
-std::string explain(const CLI::App& root, const CLI::ParseError& error) {
-  const CLI::App& app = innermost(root);
-  if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
-    if (!root.remaining(false).empty() || &app == &root) return explain_extras(root, error.what());
-    return explain_extras(app, error.what());
-  }
-  if (const auto names = subcommand_names(app); &app != &root && !names.empty())
-    return fmt::format("{}no subcommand{}", place_of(app), suggestion("", names));
-  return place_of(app) + first_line(error.what());
-}
 
 // Every line of a message carries the program's name, so that it can be distinguished from other output.
 void print_error(const std::string& message) {
@@ -120,7 +71,7 @@ int parse_and_run(int argc, const char* const* argv) {
     throw UsageError(explain(root, error));
   }
   for (const Command& command : table)
-    if (command.app->parsed()) return static_cast<int>(command.run());
+    if (command.app->parsed()) return command.run();
   throw UsageError(fmt::format("no subcommand{}; see assay --help", suggestion("", subcommand_names(root))));
 }
 
@@ -129,15 +80,6 @@ int parse_and_run(int argc, const char* const* argv) {
 const std::vector<std::string>& command_line() { return words; }
 
 void results_are_stored() { stored = true; }
-
-double parse_part(const std::string& place, const std::string& text) {
-  const double part = parse_flag(place, text, parse_fraction);
-  if (part < 0 || part >= 1)
-    throw UsageError(fmt::format(
-        "{}: {} is not a fraction from 0 to less than 100 %{}", place, text,
-        part >= 1 && part < 100 && !text.ends_with('%') ? fmt::format("; did you mean {}%?", text) : std::string()));
-  return part;
-}
 
 int run_command_line(int argc, const char* const* argv) {
   prepare_streams();

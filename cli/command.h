@@ -7,15 +7,20 @@
 
 #include <functional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay::cli {
 
 struct Command {
-  CLI::App* app = nullptr;
+  // `function` returns an ExitCode, or what the convention of another program wants as the exit code.
+  template <typename Function>
+  Command(CLI::App* declared, Function function)
+      : app(declared), run([function = std::move(function)] { return static_cast<int>(function()); }) {}
+
+  CLI::App* app;
   // Runs after parsing. Throws UsageError and Error; main prints them and turns them into exit codes.
-  std::function<ExitCode()> run;
+  std::function<int()> run;
 };
 
 // One function per subcommand, each in its own file.
@@ -48,24 +53,8 @@ Command project_command(CLI::App& root);
 Command reference_command(CLI::App& root);
 Command history_command(CLI::App& root);
 
-// What `parse` makes of a flag's text; its UsageError then begins with `place`.
-template <typename Value>
-Value parse_flag(const std::string& place, const std::string& text, Value (*parse)(std::string_view)) {
-  try {
-    return parse(text);
-  } catch (const UsageError& error) {
-    throw UsageError(place + ": " + error.what());
-  }
-}
-
 // Says that stdout only tells what is stored elsewhere: that nobody reads it does not change the exit code.
 void results_are_stored();
-
-// A fraction from 0 to less than 1: "3%", "0.03". Throws UsageError, which begins with `place`.
-double parse_part(const std::string& place, const std::string& text);
-
-// World sizes: "1,2,4", each once. Throws UsageError.
-std::vector<int> parse_ranks(const std::string& text);
 
 // Parses the command line, runs the subcommand, prints an error as `assay: ...` on stderr. Returns the exit code.
 int run_command_line(int argc, const char* const* argv);

@@ -3,7 +3,7 @@
 
 #include "cli/catalogue.h"
 #include "cli/command.h"
-#include "cli/machine.h"
+#include "harness/plan/machine.h"
 
 namespace assay::cli {
 
@@ -11,10 +11,10 @@ Command each_host_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("each-host", "Started by assay run --each-host on every host");
   app->group("");
   return {app, [] {
-            return static_cast<ExitCode>(each_host_main(catalogue(), [](RunRequest& request) {
+            return each_host_main(catalogue(), [](RunRequest& request) {
               request.limits = machine_limits();
               if (request.plan.device == DeviceKind::cuda) request.gpus = require_gpus("cuda");
-            }));
+            });
           }};
 }
 

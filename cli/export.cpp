@@ -5,7 +5,6 @@
 #include "cli/formats.h"
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
-#include "reports/answers/words.h"
 
 #include <fmt/format.h>
 
@@ -33,7 +32,7 @@ Command export_command(CLI::App& root) {
             const auto left_out = report::cases_without_figure(runs);
             if (format.figures_only && !left_out.empty())
               say("assay: export: {} has no place for cases without a figure; left out: {}\n", format.name,
-                  one_line(report::first_of(left_out), 1000));
+                  one_line(first_few(left_out), 1000));
             if (!runs.entries().empty()) return ExitCode::ok;
             say("assay: export: no finished case in {}\n", fmt::join(options->dirs, ", "));
             return ExitCode::no_data;

@@ -6,7 +6,6 @@
 #include "reports/cost/match.h"
 #include "reports/render/render.h"
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -17,8 +16,6 @@ namespace assay::cli {
 std::vector<std::filesystem::path> run_dirs(const std::vector<std::string>& dirs);
 // The runs in run_dirs(). Throws UsageError as read_run does.
 std::vector<RunData> read_runs(const std::vector<std::string>& dirs);
-
-inline constexpr std::uintmax_t max_floors_bytes = std::uintmax_t{64} << 20;  // as of any JSON file
 
 // An existing file, else the one of that name in configs/floors. Throws UsageError.
 report::Floors read_floors(const std::string& word);

@@ -100,7 +100,7 @@ Command gate_command(CLI::App& root) {
             for (const char* flag : {"--gpus", "--floors", "--inject"})
               if (app->count(flag) > 0 && app->get_option(flag)->as<std::string>().empty())
                 throw UsageError(fmt::format("gate: {} needs a value", flag));
-            return static_cast<ExitCode>(run_in_style(*options));
+            return run_in_style(*options);
           }};
 }
 

@@ -3,19 +3,17 @@
 
 #include "cli/catalogue.h"
 #include "cli/command.h"
-#include "cli/configs.h"
-#include "cli/dry_run.h"
-#include "cli/machine.h"
 #include "cli/report.h"
-#include "harness/core/nearest.h"
-#include "harness/core/text.h"
+#include "harness/core/configs.h"
 #include "harness/core/units.h"
 #include "harness/hosts/placement.h"
+#include "harness/plan/machine.h"
 #include "harness/process/process.h"
+#include "harness/run/dry_run.h"
+#include "harness/run/flags.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -23,54 +21,19 @@ namespace assay::cli {
 
 namespace {
 
-// As typed.
 struct RunOptions {
-  std::vector<std::string> targets, sets, labels, inject;
-  std::string filter, device = "auto", ranks, out, resume, timeout, hostfile, hosts;
-  bool trace = false, dry_run = false, each_host = false, share_gpu = false;
+  RunRequest request;
+  // As typed.
+  std::vector<std::string> labels, inject;
+  std::string device = "auto", ranks, out, resume, timeout, hostfile, hosts;
+  bool dry_run = false;
 };
-
-double parse_timeout(const std::string& text) {
-  const double seconds = parse_flag("--timeout", text, parse_seconds);
-  if (seconds <= 0) throw UsageError(fmt::format("--timeout {}: must be above 0", one_line(text)));
-  return seconds;
-}
-
-std::map<std::string, std::string> parse_labels(const std::vector<std::string>& texts) {
-  std::map<std::string, std::string> labels;
-  for (const std::string& text : texts) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0)
-      throw UsageError(fmt::format("--label {}: must be K=V", in_quotes(text)));
-    if (!is_utf8(text)) throw UsageError(fmt::format("--label {}: must be UTF-8", in_quotes(text)));
-    labels[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return labels;
-}
-
-std::set<Fault> parse_faults(const std::vector<std::string>& texts) {
-  std::vector<std::string> known;
-  for (int i = 0; i <= static_cast<int>(Fault::corrupt_image); ++i) known.emplace_back(name_of(static_cast<Fault>(i)));
-  std::set<Fault> faults;
-  for (const std::string& text : texts) {
-    for (const std::string& word : split_commas(text)) {
-      const auto fault = fault_from(word);
-      if (!fault)
-        throw UsageError(fmt::format("--inject {}: unknown fault{}", in_quotes(word), suggestion(word, known)));
-      faults.insert(*fault);
-    }
-  }
-  return faults;
-}
 
 RunRequest make_request(const RunOptions& options) {
   leave_binding_of_mpirun();
-  RunRequest request;
-  request.plan.targets = options.targets;
-  request.plan.sets = options.sets;
-  request.plan.filter = options.filter;
+  RunRequest request = options.request;
   if (!options.ranks.empty()) request.plan.ranks = parse_ranks(options.ranks);
-  if (!options.timeout.empty()) request.plan.timeout_seconds = parse_timeout(options.timeout);
+  if (!options.timeout.empty()) request.plan.timeout_seconds = parse_timeout("--timeout", options.timeout);
   request.labels = parse_labels(options.labels);
   request.faults = parse_faults(options.inject);
   const bool as_before = options.device == "auto" && !options.resume.empty();
@@ -83,9 +46,6 @@ RunRequest make_request(const RunOptions& options) {
   if (!options.resume.empty()) request.resume = options.resume;
   if (request.out && request.resume)
     throw UsageError("--out and --resume exclude each other: a run is resumed in its own folder");
-  request.trace = options.trace;
-  request.each_host = options.each_host;
-  request.share_gpu = options.share_gpu;
   request.allocation =
       find_allocation(options.hostfile.empty() ? std::nullopt : std::optional<std::filesystem::path>(options.hostfile));
   if (!options.hosts.empty()) request.allocation = only_hosts(std::move(request.allocation), options.hosts);
@@ -94,19 +54,8 @@ RunRequest make_request(const RunOptions& options) {
   return request;
 }
 
-// Limits of a run over several hosts: its world sizes, and how many ranks share a host's memory.
-void set_limits_of_hosts(RunRequest& request, const std::vector<HostInfo>& hosts) {
-  if (hosts.size() < 2) return;
-  request.limits.world_sizes = walk_hosts(request.allocation, request.plan.device, hosts.front().gpu_count);
-  request.limits.ranks_per_host = [&request, hosts](int ranks) {
-    int max_local = 1;
-    for (const RankSeat& seat : place(request, hosts, ranks).seats) max_local = std::max(max_local, seat.local_size);
-    return max_local;
-  };
-}
-
 ExitCode run(const RunOptions& options) {
-  if (options.targets.empty() && options.resume.empty())
+  if (options.request.plan.targets.empty() && options.resume.empty())
     throw UsageError("run: nothing to run: name a plan or a family (assay list shows them)");
   if (options.dry_run && !options.resume.empty())
     throw UsageError("run: --dry-run shows a plan; it cannot be combined with --resume");
@@ -117,22 +66,11 @@ ExitCode run(const RunOptions& options) {
   if (!options.dry_run) return run_plan(request, catalogue());
   // Of the processes that a launcher starts, only one prints.
   if (request.allocation.rank == 0)
-    print_dry_run(request, expand_plan(request.plan, catalogue(), request.limits), hosts);
+    fmt::print("{}", dry_run_text(request, expand_plan(request.plan, catalogue(), request.limits), hosts));
   return ExitCode::ok;
 }
 
 }  // namespace
-
-std::vector<int> parse_ranks(const std::string& text) {
-  std::vector<int> ranks;
-  for (const std::string& word : split_commas(text)) {
-    const std::int64_t value = parse_flag(fmt::format("--ranks {}", one_line(text)), word, parse_integer);
-    if (value < 1 || value > 65536)
-      throw UsageError(fmt::format("--ranks {}: {} is not between 1 and 65536", one_line(text), value));
-    if (std::find(ranks.begin(), ranks.end(), value) == ranks.end()) ranks.push_back(static_cast<int>(value));
-  }
-  return ranks;
-}
 
 Command run_command(CLI::App& root) {
   auto options = std::make_shared<RunOptions>();
@@ -140,11 +78,12 @@ Command run_command(CLI::App& root) {
   const auto list = [app](const char* name, std::vector<std::string>& into, const char* help, const char* type) {
     return app->add_option(name, into, help)->allow_extra_args(false)->type_name(type);
   };
-  app->add_option("targets", options->targets, "Names of plans (assay list plans), plan files, or families")
+  app->add_option("targets", options->request.plan.targets,
+                  "Names of plans (assay list plans), plan files, or families")
       ->type_name("PLAN|FAMILY");
-  list("--set", options->sets, "Values of parameters in every case of a family; may be repeated, the last one wins",
-       "FAMILY.PARAM=V1,V2,...");
-  app->add_option("--filter", options->filter, "Only cases whose key matches this regular expression")
+  list("--set", options->request.plan.sets,
+       "Values of parameters in every case of a family; may be repeated, the last one wins", "FAMILY.PARAM=V1,V2,...");
+  app->add_option("--filter", options->request.plan.filter, "Only cases whose key matches this regular expression")
       ->type_name("REGEX");
   app->add_option("--device", options->device, "auto, cpu or cuda; auto uses the GPU if there is one")
       ->type_name("KIND");
@@ -158,13 +97,13 @@ Command run_command(CLI::App& root) {
   app->add_option("--hosts", options->hosts, "Only these hosts of the hostfile or the Slurm job, with their slots")
       ->type_name("HOST[:SLOTS],...");
   list("--label", options->labels, "A label for every record; may be repeated", "K=V");
-  app->add_flag("--trace", options->trace, "Write a Chrome trace of all ranks");
+  app->add_flag("--trace", options->request.trace, "Write a Chrome trace of all ranks");
   app->add_flag("--dry-run", options->dry_run,
                 "Print the expanded cases, their bytes, estimated time, and the place of each rank; run nothing");
   app->add_option("--timeout", options->timeout, "Time limit of each case, instead of one derived from its estimate")
       ->type_name("SECONDS");
-  app->add_flag("--each-host", options->each_host, "Run the plan on every host separately");
-  app->add_flag("--share-gpu", options->share_gpu, "Let ranks share a GPU; their results are not comparable");
+  app->add_flag("--each-host", options->request.each_host, "Run the plan on every host separately");
+  app->add_flag("--share-gpu", options->request.share_gpu, "Let ranks share a GPU; their results are not comparable");
   list("--inject", options->inject,
        "Break something on purpose: crash, hang, slow-rank, wrong-sum, bit-flip, slow-link, oom, corrupt-image, "
        "slow-loader, stall or oversubscribe",

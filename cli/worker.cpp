@@ -9,7 +9,7 @@ namespace assay::cli {
 Command worker_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("worker", "Started by assay run for each rank");
   app->group("");
-  return {app, [] { return static_cast<ExitCode>(worker_main(catalogue())); }};
+  return {app, [] { return worker_main(catalogue()); }};
 }
 
 }  // namespace assay::cli

@@ -3,7 +3,6 @@
 
 #include "cli/catalogue.h"
 #include "cli/files.h"
-#include "cli/machine.h"
 #include "harness/core/configs.h"
 #include "harness/core/files.h"
 #include "harness/core/nearest.h"
@@ -11,6 +10,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/utc.h"
+#include "harness/plan/machine.h"
 #include "reports/acceptance/accept.h"
 
 #include <fmt/format.h>

@@ -124,9 +124,7 @@ class HistoryAdder {
     std::string name = one_line(run.dir.string());
     if (report::ran_on_each_host(run)) name += one_line(fmt::format(" on {}", report::machine_of(run).hosts.front()));
     for (const std::string& problem : run.problems) say("assay: history add: {}: {}\n", name, one_line(problem));
-    const auto counted = [](std::size_t n, const char* word) {
-      return report::plural(static_cast<std::int64_t>(n), word);
-    };
+    const auto counted = [](std::size_t n, const char* word) { return plural(static_cast<std::int64_t>(n), word); };
     show("{}: {}{}\n", name, added.fresh ? "added, " + counted(added.points, "figure") : "already there",
          added.left_out == 0 ? "" : fmt::format(", {} left out", counted(added.left_out, "record")));
   }

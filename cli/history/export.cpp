@@ -170,7 +170,7 @@ void write_otava(const store::Contents& contents, ExportFile& out) {
   }
   if (left_out > 0)
     say("assay: history export: left out {} without all of the {} series: --series PATTERN picks some\n",
-        report::plural(static_cast<std::int64_t>(left_out), "run"), contents.series.size());
+        plural(static_cast<std::int64_t>(left_out), "run"), contents.series.size());
   if (written == 0) throw Error("history export: no run has all of these series", ExitCode::no_data);
 }
 

@@ -46,6 +46,19 @@ std::string last_lines(std::string_view text, int count) {
   return std::string(text.substr(start));
 }
 
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string plural(std::int64_t n, const char* word) { return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s"); }
+
+std::string and_more(std::size_t all, std::size_t named) {
+  return all > named ? fmt::format(" and {} more", all - named) : std::string();
+}
+
+std::string first_few(const std::vector<std::string>& names, std::size_t max_named, std::string_view separator) {
+  const auto end = names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), max_named));
+  return fmt::format("{}", fmt::join(names.begin(), end, separator)) + and_more(names.size(), max_named);
+}
+
 std::vector<std::string> split_commas(std::string_view text) {
   std::vector<std::string> words(1);
   for (const char c : text) {

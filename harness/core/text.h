@@ -1,6 +1,8 @@
 // Makes foreign text (from files, flags, libraries) fit for a message.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,16 @@ std::string one_line(std::string_view text, std::size_t max_bytes = 200);
 
 // The last `count` lines, without trailing newlines.
 std::string last_lines(std::string_view text, int count);
+
+std::string first_line(const std::string& text);
+
+// "1 case", "2 cases".
+std::string plural(std::int64_t n, const char* word);
+// " and 3 more", or nothing if all are named.
+std::string and_more(std::size_t all, std::size_t named);
+// "a, b and 3 more": the first `max_named`, with `separator` between them.
+std::string first_few(const std::vector<std::string>& names, std::size_t max_named = 3,
+                      std::string_view separator = ", ");
 
 // What stands between commas: "a,,b" is "a", "", "b".
 std::vector<std::string> split_commas(std::string_view text);

@@ -162,6 +162,21 @@ double parse_real(std::string_view text) {
   return finite_number(parts.number, text, "a number");
 }
 
+double parse_part(const std::string& place, const std::string& text) {
+  const double part = parse_flag(place, text, parse_fraction);
+  if (part < 0 || part >= 1)
+    throw UsageError(fmt::format(
+        "{}: {} is not a fraction from 0 to less than 100 %{}", place, text,
+        part >= 1 && part < 100 && !text.ends_with('%') ? fmt::format("; did you mean {}%?", text) : std::string()));
+  return part;
+}
+
+double parse_timeout(const std::string& place, const std::string& text) {
+  const double seconds = parse_flag(place, text, parse_seconds);
+  if (!(seconds > 0)) throw UsageError(fmt::format("{} {}: must be above 0", place, one_line(text)));
+  return seconds;
+}
+
 namespace {
 
 // `value` with as many digits as its uncertainty justifies; three significant digits if that is unknown.

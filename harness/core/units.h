@@ -2,6 +2,8 @@
 // Sizes are formatted in binary units (2 GiB), rates in decimal ones (GB/s = 1e9 B/s, GFLOP/s = 1e9).
 #pragma once
 
+#include "harness/core/error.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,6 +24,20 @@ double parse_fraction(std::string_view text);
 std::int64_t parse_integer(std::string_view text);
 // A finite decimal number, nothing else.
 double parse_real(std::string_view text);
+
+// What `parse`, one of the above, makes of a flag's text; its UsageError then begins with `place`.
+template <typename Value>
+Value parse_flag(const std::string& place, const std::string& text, Value (*parse)(std::string_view)) {
+  try {
+    return parse(text);
+  } catch (const UsageError& error) {
+    throw UsageError(place + ": " + error.what());
+  }
+}
+// A fraction from 0 to less than 1: "3%", "0.03".
+double parse_part(const std::string& place, const std::string& text);
+// Seconds above 0.
+double parse_timeout(const std::string& place, const std::string& text);
 
 // Formatting.
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,17 @@ concept Worded = std::is_enum_v<E> && requires(E value) {
 template <Worded E>
 std::string word_of(E value) {
   return std::string(words(value)[static_cast<std::size_t>(value)]);
+}
+template <Worded E>
+std::string_view name_of(E value) {
+  return words(value)[static_cast<std::size_t>(value)];
+}
+// Absent for any other word.
+template <Worded E>
+std::optional<E> from_word(std::string_view word) {
+  const auto& all = words(E{});
+  const auto found = std::find(std::begin(all), std::end(all), word);
+  return found == std::end(all) ? std::nullopt : std::optional(static_cast<E>(found - std::begin(all)));
 }
 template <Worded E>
 std::vector<std::string> all_words() {

@@ -142,8 +142,7 @@ std::optional<std::string> Agents::library_path_finding() const {
   if (names.size() < 2) return std::nullopt;
   std::vector<std::string> groups;
   for (const auto& [path, hosts] : names)
-    groups.push_back(fmt::format("{} on {}{}", path.empty() ? "none" : path, hosts.front(),
-                                 hosts.size() > 1 ? fmt::format(" and {} more", hosts.size() - 1) : ""));
+    groups.push_back(fmt::format("{} on {}", path.empty() ? "none" : path, first_few(hosts, 1)));
   return fmt::format("LD_LIBRARY_PATH differs between hosts: {}", fmt::join(groups, "; "));
 }
 

@@ -127,16 +127,6 @@ Allocation here_first(Allocation allocation) {
 
 }  // namespace
 
-std::string_view name_of(LaunchSource source) {
-  switch (source) {
-    case LaunchSource::hostfile: return "hostfile";
-    case LaunchSource::slurm: return "slurm";
-    case LaunchSource::environment: return "environment";
-    case LaunchSource::local: break;
-  }
-  return "local";
-}
-
 std::optional<Numbered> number_of(const Environment& environment, std::initializer_list<const char*> variables) {
   for (const char* variable : variables) {
     const auto text = environment(variable);

@@ -1,6 +1,9 @@
 // Who takes part in a run: the hosts that the launcher provides, and the part of this process.
 #pragma once
 
+#include "harness/core/words.h"
+
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
@@ -12,7 +15,9 @@
 namespace assay {
 
 enum class LaunchSource { local, hostfile, slurm, environment };
-std::string_view name_of(LaunchSource source);
+constexpr auto words(LaunchSource) {
+  return std::to_array<std::string_view>({"local", "hostfile", "slurm", "environment"});
+}
 
 struct AllocatedHost {
   std::string name;          // as the launcher knows it; empty until the host says hello (environment)

@@ -1,6 +1,8 @@
 // Which hosts are left, and which have to come back.
 #include "harness/hosts/seating.h"
 
+#include "harness/core/text.h"
+
 #include <fmt/format.h>
 
 #include <cstddef>
@@ -20,8 +22,8 @@ std::string missing_for(const Placement& planned, const Agents& agents, const st
     if (gone[host] && ++lost <= max_lost_hosts_named) text += agents.lost(static_cast<int>(host)) + "; ";
   if (lost > max_lost_hosts_named) text += fmt::format("{} more are lost; ", lost - max_lost_hosts_named);
   const std::size_t ranks = planned.seats.size();
-  return fmt::format("{}the others have no room for {} rank{} on {} host{}", text, ranks, ranks == 1 ? "" : "s",
-                     planned.hosts, planned.hosts == 1 ? "" : "s");
+  return fmt::format("{}the others have no room for {} on {}", text, plural(ranks, "rank"),
+                     plural(planned.hosts, "host"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Reading an expectation and comparing a machine with it.
 #include "harness/machine/expectation.h"
 
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
 
@@ -176,6 +177,14 @@ Expectation read_expectation(const std::filesystem::path& file) {
 std::vector<Shortfall> shortfalls(const Expectation& expectation, const Machine& machine,
                                   std::span<const HardwareSheet> sheets) {
   return Comparison(expectation, machine, sheets).run();
+}
+
+std::string shortfalls_text(const std::string& file, const std::vector<Shortfall>& shortfalls) {
+  if (shortfalls.empty()) return fmt::format("\n{}: all held\n", file);
+  std::string text = fmt::format("\n{}: {}\n", file, plural(shortfalls.size(), "shortfall"));
+  for (const Shortfall& each : shortfalls)
+    text += fmt::format("  {}: expected {}, found {}\n", each.what, each.expected, each.found);
+  return text;
 }
 
 }  // namespace assay

@@ -34,10 +34,16 @@ struct Shortfall {
   std::string what;  // the member: "cpu.cores", "gpus.link_width 0000:1b:00.0"
   std::string expected;
   std::string found;  // "unknown" if the machine does not report it, which is a shortfall too
+
+  static void members(auto& self, auto& io) {
+    io("what", self.what), io("expected", self.expected), io("found", self.found);
+  }
 };
 // More than expected is fine. Memory is what is installed, or the cgroup's limit if that is less; if only MemTotal is
 // known, the 3 % that a kernel reserves are added. A GPU without a driver is named by the sheet that lists its PCI id.
 std::vector<Shortfall> shortfalls(const Expectation& expectation, const Machine& machine,
                                   std::span<const HardwareSheet> sheets);
+// What `file` expects and this machine lacks, in lines.
+std::string shortfalls_text(const std::string& file, const std::vector<Shortfall>& shortfalls);
 
 }  // namespace assay

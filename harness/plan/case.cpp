@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <array>
 #include <utility>
 
 namespace assay {
@@ -16,36 +15,12 @@ namespace {
 
 constexpr std::size_t max_culprits = 20;
 
-constexpr std::array<std::pair<Fault, std::string_view>, 11> faults{{{Fault::crash, "crash"},
-                                                                     {Fault::hang, "hang"},
-                                                                     {Fault::slow_rank, "slow-rank"},
-                                                                     {Fault::wrong_sum, "wrong-sum"},
-                                                                     {Fault::bit_flip, "bit-flip"},
-                                                                     {Fault::slow_link, "slow-link"},
-                                                                     {Fault::oom, "oom"},
-                                                                     {Fault::corrupt_image, "corrupt-image"},
-                                                                     {Fault::slow_loader, "slow-loader"},
-                                                                     {Fault::stall, "stall"},
-                                                                     {Fault::oversubscribe, "oversubscribe"}}};
-
 std::vector<std::string> first_culprits(std::vector<std::string> detail) {
   if (detail.size() > max_culprits) detail.resize(max_culprits);
   return detail;
 }
 
 }  // namespace
-
-std::string_view name_of(Fault fault) {
-  for (const auto& [value, name] : faults)
-    if (value == fault) return name;
-  return "?";
-}
-
-std::optional<Fault> fault_from(std::string_view name) {
-  for (const auto& [value, known] : faults)
-    if (known == name) return value;
-  return std::nullopt;
-}
 
 Json to_json(const std::set<Fault>& faults) {
   Json names = Json::array();
@@ -56,7 +31,7 @@ Json to_json(const std::set<Fault>& faults) {
 void read(const JsonValue& value, std::set<Fault>& to) {
   value.elements("a list of faults", [&](const JsonValue& element) {
     const std::string name(element.string());
-    const auto fault = fault_from(name);
+    const auto fault = from_word<Fault>(name);
     if (!fault) throw Mismatch{"", fmt::format("unknown fault {}", in_quotes(name))};
     to.insert(*fault);
   });

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "harness/comm/communicator.h"
+#include "harness/core/words.h"
 #include "harness/device/device.h"
 #include "harness/plan/params.h"
 #include "harness/plan/peaks.h"
 #include "harness/record/metric.h"
 #include "harness/sampling/sampler.h"
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -44,8 +46,10 @@ enum class Fault {
   stall,
   oversubscribe
 };
-std::string_view name_of(Fault fault);
-std::optional<Fault> fault_from(std::string_view name);
+constexpr auto words(Fault) {
+  return std::to_array<std::string_view>({"crash", "hang", "slow-rank", "wrong-sum", "bit-flip", "slow-link", "oom",
+                                          "corrupt-image", "slow-loader", "stall", "oversubscribe"});
+}
 // A list of names.
 Json to_json(const std::set<Fault>& faults);
 void read(const JsonValue& value, std::set<Fault>& to);

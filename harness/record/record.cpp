@@ -16,16 +16,6 @@ void check_schema(std::int64_t schema) {
     throw Error(fmt::format("schema {} is not known: this build reads schemas 1 and {}", schema, record_schema));
 }
 
-std::string_view name_of(Status status) {
-  switch (status) {
-    case Status::ok: return "ok";
-    case Status::skipped: return "skipped";
-    case Status::failed: return "failed";
-    case Status::error: break;
-  }
-  return "error";
-}
-
 void set_from_samples(Metric& metric, std::size_t count, const Summary& times) {
   metric.value.reset();
   metric.ci95.reset();

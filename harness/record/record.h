@@ -1,12 +1,14 @@
 // The result of one case, and its form on disk (schema 2; schema 1 is read too). Unknown numbers are null, never 0.
 #pragma once
 
+#include "harness/core/words.h"
 #include "harness/json/fwd.h"
 #include "harness/json/shared.h"
 #include "harness/record/metric.h"
 
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -26,7 +28,7 @@ inline constexpr int record_schema = 2;  // the schema in which records and run.
 void check_schema(std::int64_t schema);
 
 enum class Status { ok, skipped, failed, error };
-std::string_view name_of(Status status);
+constexpr auto words(Status) { return std::to_array<std::string_view>({"ok", "skipped", "failed", "error"}); }
 
 struct RankResult {
   int rank = 0;

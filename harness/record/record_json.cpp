@@ -19,13 +19,9 @@ void read(const JsonValue& value, Better& to) { to = value.string() == "lower" ?
 
 Json to_json(Status status) { return name_of(status); }
 void read(const JsonValue& value, Status& to) {
-  const std::string_view name = value.string();
-  for (const Status status : {Status::ok, Status::skipped, Status::failed, Status::error})
-    if (name_of(status) == name) {
-      to = status;
-      return;
-    }
-  throw Mismatch{"", fmt::format("'{}' is none of ok, skipped, failed, error", name)};
+  const auto status = from_word<Status>(value.string());
+  if (!status) throw Mismatch{"", fmt::format("'{}' is none of {}", value.string(), fmt::join(words(to), ", "))};
+  to = *status;
 }
 
 namespace {

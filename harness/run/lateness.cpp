@@ -1,6 +1,7 @@
 // Distinguishes the late rank from the ranks that wait for it.
 #include "harness/run/lateness.h"
 
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 
 #include <fmt/format.h>
@@ -28,11 +29,9 @@ Ranks those(const Ranks& from, const Keep& keep) {
 }
 
 std::string numbers(const Ranks& ranks) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(ranks.size(), max_named); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", ranks[i]);
-  if (ranks.size() > max_named) text += fmt::format(" and {} more", ranks.size() - max_named);
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", text);
+  std::vector<std::string> texts;
+  for (const int rank : ranks) texts.push_back(std::to_string(rank));
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", first_few(texts, max_named));
 }
 
 std::string last_span(const RankStatus& rank) {

@@ -2,6 +2,7 @@
 #include "harness/run/progress.h"
 
 #include "harness/core/streams.h"
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 
 #include <fmt/format.h>
@@ -18,8 +19,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // Columns of the terminal on stderr; 80 if it has none.
 std::size_t terminal_width() {

@@ -158,7 +158,7 @@ void Supervisor::on(int rank, const message::Heartbeat& heartbeat) {
 }
 
 void Supervisor::on(int rank, const message::Injected& injected) {
-  if (const auto fault = fault_from(injected.name)) state_of(rank).injected.insert(*fault);
+  if (const auto fault = from_word<Fault>(injected.name)) state_of(rank).injected.insert(*fault);
 }
 
 void Supervisor::on(int rank, const message::Finished& finished) {

@@ -100,7 +100,7 @@ std::set<Fault> faults_of_this_host() {
   std::set<Fault> faults;
   const char* text = std::getenv("ASSAY_INJECT");
   for (const std::string& word : text&&* text ? split_commas(text) : std::vector<std::string>()) {
-    const auto fault = fault_from(word);
+    const auto fault = from_word<Fault>(word);
     if (!fault) throw Error(fmt::format("ASSAY_INJECT={}: unknown fault", one_line(text)));
     faults.insert(*fault);
   }

@@ -3,6 +3,7 @@
 #include "harness/comm/rank_hosts.h"
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
+#include "harness/core/text.h"
 #include "harness/sampling/pairs.h"
 
 #include <fmt/format.h>
@@ -186,14 +187,9 @@ std::string describe(const LinkFinding& finding, const std::vector<std::string>&
     return fmt::format("that between {} and {} took {} times as long as the others", name(finding.rank),
                        name(finding.others.front()), times_text(finding.ratio));
   std::vector<std::string> names;
-  for (const int other : finding.others) {
-    if (names.size() == max_others_named) break;
-    names.push_back(name(other));
-  }
-  const std::size_t more = finding.others.size() - names.size();
-  return fmt::format("every one of {} (to {}{}): even the fastest took {} times as long as the others'",
-                     name(finding.rank), fmt::join(names, ", "), more ? fmt::format(" and {} more", more) : "",
-                     times_text(finding.ratio));
+  for (const int other : finding.others) names.push_back(name(other));
+  return fmt::format("every one of {} (to {}): even the fastest took {} times as long as the others'",
+                     name(finding.rank), first_few(names, max_others_named), times_text(finding.ratio));
 }
 
 SlowLinks find_slow_links(Communicator& comm, Device& device) {

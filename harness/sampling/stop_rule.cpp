@@ -37,17 +37,6 @@ double normal_half_width(double confidence) {
 
 }  // namespace
 
-std::string_view name_of(StopReason reason) {
-  switch (reason) {
-    case StopReason::noise: return "noise";
-    case StopReason::plateau: return "plateau";
-    case StopReason::time: return "time";
-    case StopReason::count: return "count";
-    case StopReason::done: break;
-  }
-  return "done";
-}
-
 StopRule::StopRule(const Protocol& protocol)
     : max_seconds_(protocol.max_seconds),
       target_(protocol.target_relative_ci),

@@ -1,9 +1,11 @@
 // When to stop sampling: on low noise, when noise no longer falls, or at the time limit.
 #pragma once
 
+#include "harness/core/words.h"
 #include "harness/record/protocol.h"
 #include "harness/statistics/statistics.h"
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -18,7 +20,9 @@ enum class StopReason {
   count,
   done,  // the case ended on its own (procedure form)
 };
-std::string_view name_of(StopReason reason);
+constexpr auto words(StopReason) {
+  return std::to_array<std::string_view>({"noise", "plateau", "time", "count", "done"});
+}
 
 // A pure function of the samples it is given, so that ranks given the same samples stop together. Never stops before
 // the first sample, nor before protocol.min_samples unless time is up.

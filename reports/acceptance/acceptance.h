@@ -8,6 +8,7 @@
 #include "reports/model/test_suite.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -37,6 +38,8 @@ struct Floors {
   std::string description;
   std::vector<Floor> floors;
 };
+
+inline constexpr std::uintmax_t max_floors_bytes = std::uintmax_t{64} << 20;  // as of any JSON file
 
 // Reads a floors file (comments allowed). Throws UsageError that lists every error in it: unknown members with the
 // nearest name, wrong types, both or neither of at_least and at_most, a unit that does not fit the metric, no source,

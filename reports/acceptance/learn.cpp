@@ -11,7 +11,6 @@
 #include "harness/statistics/statistics.h"
 #include "reports/acceptance/metric_units.h"
 #include "reports/acceptance/words.h"
-#include "reports/answers/words.h"
 #include "reports/data/figures.h"
 #include "reports/data/machine.h"
 #include "reports/data/why_left_out.h"
@@ -144,7 +143,7 @@ Gathered gather(const RunSet& runs, const LearnOptions& options) {
   for (const std::string& copy : runs.duplicates()) found.notes.push_back(copy);
   for (const auto& [why, places] : left_out)
     found.notes.push_back(fmt::format("{} {} ({})", plural(static_cast<std::int64_t>(places.size()), "record"), why,
-                                      one_line(first_of(places), 400)));
+                                      one_line(first_few(places), 400)));
   return found;
 }
 
@@ -153,7 +152,7 @@ void refuse_mixed_hardware(const Gathered& found) {
   std::vector<std::string> kinds;
   for (const auto& [hardware, machines] : found.hardware)
     kinds.push_back(fmt::format("{} ({})", hardware.empty() ? "unknown" : one_line(hardware),
-                                one_line(first_of({machines.begin(), machines.end()}))));
+                                one_line(first_few({machines.begin(), machines.end()}))));
   throw UsageError(fmt::format("floors learn: machines of different hardware: {}", fmt::join(kinds, "; ")));
 }
 
@@ -285,7 +284,7 @@ RunsApart find_runs_apart(Cases& cases, Outliers outliers, double error, std::ve
     const bool one = entries.size() == 1;
     const auto text =
         fmt::format("{} of {} runs {} apart, by {}{} ({})", entries.size(), samples.size(), one ? "stands" : "stand",
-                    one ? "" : "up to ", rough_percent(furthest), one_line(first_of(places), 400));
+                    one ? "" : "up to ", rough_percent(furthest), one_line(first_few(places), 400));
     if (outliers == Outliers::refuse) {
       seen[id] = text;
       continue;
@@ -374,7 +373,7 @@ void note_misses(const Cases& cases, LearnedFloors& learned) {
   }
   if (!places.empty())
     learned.notes.push_back(fmt::format("{} below the floor learned from it and others: {}",
-                                        plural(static_cast<std::int64_t>(places.size()), "record"), first_of(places)));
+                                        plural(static_cast<std::int64_t>(places.size()), "record"), first_few(places)));
 }
 
 void see_machines(const Cases& cases, LearnedFloors& learned) {
@@ -420,7 +419,7 @@ LearnedFloors learn(const RunSet& runs, const LearnOptions& options) {
   }
   if (options.same_machine && learned.machines.size() > 1)
     throw UsageError(fmt::format("floors learn: --same-machine: these runs are of {} machines: {}",
-                                 learned.machines.size(), one_line(first_of(learned.machines))));
+                                 learned.machines.size(), one_line(first_few(learned.machines))));
   if (!options.same_machine && learned.machines.size() == 1) {
     learned.nothing = fmt::format(
         "all runs are of one machine, {}, so how machines differ is unknown; --same-machine learns floors for it alone",

@@ -1,3 +1,4 @@
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/record/disturbed.h"
 #include "reports/acceptance/words.h"
@@ -32,7 +33,7 @@ std::string place_text(const KeyFigure& figure, const std::vector<double>& refer
     return metric.better == Better::lower ? other < *metric.value : other > *metric.value;
   });
   return fmt::format("{} {}: number {} beside {} ({} – {})", figure.title, figure_text(metric, *metric.value),
-                     better + 1, plural(static_cast<std::int64_t>(references.size()), "reference run"),
+                     better + 1, plural(references.size(), "reference run"),
                      format_quantity(references.front(), metric.unit), format_quantity(references.back(), metric.unit));
 }
 
@@ -58,12 +59,12 @@ Said said_by(const CheckResult& floors) {
     }
     said.evidence.push_back(fmt::format("floor {}: {}", name_of(result.verdict), line));
   }
-  const auto all = plural(static_cast<std::int64_t>(floors.results.size()), "floor");
+  const auto all = plural(floors.results.size(), "floor");
   const std::size_t met = floors.count(Verdict::pass), unsure = floors.count(Verdict::inconclusive);
   if (!missed.empty()) {
     said.tone = Tone::bad;
     said.text = fmt::format("of {} {} not met: {}", all,
-                            missed.size() == 1 ? "1 is" : fmt::format("{} are", missed.size()), first_of(missed));
+                            missed.size() == 1 ? "1 is" : fmt::format("{} are", missed.size()), first_few(missed));
   } else if (unsure > 0 || met == 0) {
     said.text = fmt::format("of {} {} met, {} undecided", all, met, unsure);
     said.undecided = true;
@@ -106,12 +107,12 @@ Answer normal_answer(const RunSet& runs, const References& references, const Che
   if (!below.empty())
     parts.push_back(
         {Tone::warn, fmt::format("of {} with references {} below all of them: {}", plural(among, "key figure"),
-                                 below.size() == 1 ? "1 is" : fmt::format("{} are", below.size()), first_of(below))});
+                                 below.size() == 1 ? "1 is" : fmt::format("{} are", below.size()), first_few(below))});
   else if (!unsure.empty())
     parts.push_back(
         {.text = fmt::format("of {} with references {} too uncertain to say whether below all of them: {}",
                              plural(among, "key figure"),
-                             unsure.size() == 1 ? "1 is" : fmt::format("{} are", unsure.size()), first_of(unsure)),
+                             unsure.size() == 1 ? "1 is" : fmt::format("{} are", unsure.size()), first_few(unsure)),
          .undecided = true});
   else if (among > 0)
     parts.push_back({Tone::good, fmt::format("no key figure is below {} of such a machine ({} of {} compared)",
@@ -132,7 +133,7 @@ Answer normal_answer(const RunSet& runs, const References& references, const Che
     answer.text += (&said == &parts.front() ? "" : "; ") + said.text;
     answer.evidence.insert(answer.evidence.end(), said.evidence.begin(), said.evidence.end());
   }
-  if (!shares.empty()) answer.text += "; of its peaks: " + first_of(shares);
+  if (!shares.empty()) answer.text += "; of its peaks: " + first_few(shares);
   for (auto* list : {&below, &unsure, &placed, &published, &shares})
     answer.evidence.insert(answer.evidence.end(), list->begin(), list->end());
   return answer;

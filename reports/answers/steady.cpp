@@ -1,3 +1,4 @@
+#include "harness/core/text.h"
 #include "harness/record/disturbed.h"
 #include "reports/acceptance/words.h"
 #include "reports/answers/answers.h"
@@ -164,14 +165,14 @@ Answer steady_answer(const RunSet& runs, const CheckResult* floors) {
   const std::vector<std::string> undecided = undecided_texts(floors);
   answer.evidence.insert(answer.evidence.end(), undecided.begin(), undecided.end());
   const std::string too_wide =
-      undecided.empty() ? "" : fmt::format("the 95 % interval contains the floor of {}", first_of(undecided));
+      undecided.empty() ? "" : fmt::format("the 95 % interval contains the floor of {}", first_few(undecided));
   if (all.disturbed > 0) {
     answer.tone = Tone::warn;
     answer.text =
         fmt::format("no: while {} of {} measured, {}", plural(all.disturbed, "case"),
                     all.measured == 1 ? "1 was" : fmt::format("{} were", all.measured), all.worst_disturbance);
     if (const std::string often = every_night(by_machine(runs)); !often.empty()) answer.text += ". " + often;
-    if (!all.lower_bounds.empty()) answer.text += fmt::format(". Only lower bounds: {}", first_of(all.lower_bounds));
+    if (!all.lower_bounds.empty()) answer.text += fmt::format(". Only lower bounds: {}", first_few(all.lower_bounds));
     if (!too_wide.empty()) answer.text += ". And " + too_wide;
     return answer;
   }
@@ -188,7 +189,7 @@ Answer steady_answer(const RunSet& runs, const CheckResult* floors) {
   answer.text = fmt::format("yes: others used at most {} while a case was measured", cpus_text(all.worst->lost()));
   if (!all.imprecise.empty())
     answer.text += fmt::format("; {} of {} key figures known to no better than {}: {}", all.imprecise.size(),
-                               all.key_figures, plus_minus(answer_tolerance), first_of(all.imprecise));
+                               all.key_figures, plus_minus(answer_tolerance), first_few(all.imprecise));
   return answer;
 }
 

@@ -209,9 +209,9 @@ std::string side_text(const std::vector<Json>& values, std::string_view pointer)
     std::string text = value_text(value, pointer);
     if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(std::move(text));
   }
-  const std::size_t more = texts.size() > max_texts ? texts.size() - max_texts : 0;
-  texts.resize(texts.size() - more);
-  return fmt::format("{}{}", fmt::join(texts, "; "), more > 0 ? fmt::format("; and {} more", more) : "");
+  const std::string rest = texts.size() > max_texts ? ";" + and_more(texts.size(), max_texts) : "";
+  texts.resize(std::min(texts.size(), max_texts));
+  return fmt::format("{}{}", fmt::join(texts, "; "), rest);
 }
 
 bool long_list(const Json& value) {

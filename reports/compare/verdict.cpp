@@ -2,16 +2,6 @@
 
 namespace assay::report::comparison {
 
-std::string_view name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::slower: return "slower";
-    case Verdict::faster: return "faster";
-    case Verdict::same: return "same";
-    case Verdict::unknown: break;
-  }
-  return "cannot say";
-}
-
 namespace {
 
 Judgement judge_interval(const Change& change, double tolerance) {

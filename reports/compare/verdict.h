@@ -1,16 +1,18 @@
 // The meaning of a change, given the tolerance.
 #pragma once
 
+#include "harness/core/words.h"
 #include "reports/compare/statistics.h"
 
+#include <array>
 #include <string>
 #include <string_view>
 
 namespace assay::report::comparison {
 
 enum class Verdict { slower, faster, same, unknown };
-// "slower", "faster", "same", "cannot say".
-std::string_view name_of(Verdict verdict);
+constexpr auto words(Verdict) { return std::to_array<std::string_view>({"slower", "faster", "same", "cannot say"}); }
+using assay::name_of;
 
 // q up to this counts as a change.
 inline constexpr double significance = 0.05;

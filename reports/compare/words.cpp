@@ -52,14 +52,4 @@ std::string detectable_text(const std::optional<double>& detectable) {
   return plus_minus(*detectable);
 }
 
-std::string_view name_of(Noise noise) {
-  switch (noise) {
-    case Noise::between_runs: return "between runs";
-    case Noise::within_run: return "within-run";
-    case Noise::none: return "the same run";
-    case Noise::unknown: break;
-  }
-  return "not known";
-}
-
 }  // namespace assay::report::comparison

@@ -1,8 +1,10 @@
 // Changes in words: "+2.1 %", "-12.5 .. -7.9 %".
 #pragma once
 
+#include "harness/core/words.h"
 #include "reports/compare/statistics.h"
 
+#include <array>
 #include <string>
 
 namespace assay::report::comparison {
@@ -14,6 +16,9 @@ std::string interval_text(const std::optional<Interval>& ci95);
 // "± 2.4 %"; "–" if unknown.
 std::string detectable_text(const std::optional<double>& detectable);
 // "between runs", "within-run", ...: the noise that the interval covers.
-std::string_view name_of(Noise noise);
+constexpr auto words(Noise) {
+  return std::to_array<std::string_view>({"between runs", "within-run", "not known", "the same run"});
+}
+using assay::name_of;
 
 }  // namespace assay::report::comparison

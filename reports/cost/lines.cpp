@@ -1,5 +1,6 @@
 #include "reports/cost/lines.h"
 
+#include "harness/core/text.h"
 #include "harness/statistics/mean.h"
 #include "reports/data/why_left_out.h"
 
@@ -70,8 +71,7 @@ CostLine line_of(const Group& group, const std::vector<const Member*>& members) 
   line.warnings.assign(group.warnings.begin(), group.warnings.end());
   line.power = mean_power(members);
   line.anchor = first.entry.anchor();
-  line.place = first.entry.place();
-  if (members.size() > 1) line.place += fmt::format(" and {} more", members.size() - 1);
+  line.place = first.entry.place() + and_more(members.size(), 1);
   return line;
 }
 

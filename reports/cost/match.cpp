@@ -275,16 +275,6 @@ void warn_of_age(HourlyPrice& price, const std::optional<long>& run_day) {
 
 }  // namespace
 
-std::string_view name_of(Basis basis) {
-  switch (basis) {
-    case Basis::given: return "--price";
-    case Basis::on_demand: return "on demand";
-    case Basis::spot: return "spot";
-    case Basis::owned: break;
-  }
-  return "owned";
-}
-
 MachinePrices prices_of(const RunData& run, const PriceSource& source) {
   MachinePrices prices;
   prices.machine = machine_of(run);

@@ -1,9 +1,11 @@
 // Finds a machine's price by instance type, region and number of GPUs.
 #pragma once
 
+#include "harness/core/words.h"
 #include "reports/cost/price.h"
 #include "reports/data/machine.h"
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,8 +23,8 @@ struct PriceSource {
 };
 
 enum class Basis { given, on_demand, spot, owned };
-// "--price", "on demand", "spot", "owned"
-std::string_view name_of(Basis basis);
+constexpr auto words(Basis) { return std::to_array<std::string_view>({"--price", "on demand", "spot", "owned"}); }
+using assay::name_of;
 
 // The price of a whole machine per hour, on one basis.
 struct HourlyPrice {

@@ -101,7 +101,7 @@ std::optional<double> counter_watts(const Series& series, const Interval& window
   return (*to - *from) / (high - low);
 }
 
-std::optional<double> mean_watts(const Series& series, const Interval& window) {
+std::optional<double> mean_in(const Series& series, const Interval& window) {
   double sum = 0;
   int seen = 0;
   for (std::size_t i = 0; i < std::min(series.at.size(), series.values.size()); ++i) {
@@ -175,7 +175,7 @@ std::vector<Power> power_of(const Record& record) {
     const auto counted = seen;
     for (const auto& [name, series] : record.telemetry)
       if (of_power(name, series.unit) && !counted.contains(sensor_name(name, record)) && !name.ends_with("_instant"))
-        add(name, mean_watts(series, *window));
+        add(name, mean_in(series, *window));
     // Sensors are those of the first rank: one GPU of several says nothing about the others.
     if (const auto found = seen.find("GPU energy"); found != seen.end() && found->second < record.world_ranks)
       watts.erase("GPU energy");

@@ -1,4 +1,5 @@
 // The report's sections on costs: side by side for people; in files every figure with its price and warnings.
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "reports/cost/lines.h"
 #include "reports/data/cells.h"
@@ -129,13 +130,7 @@ List warning_list(const std::vector<CostLine>& lines) {
       for (const std::string& warning : line.warnings) add(warning, case_title(*line.record));
   }
   List list{"cost_warnings", {}};
-  for (const About& about : all) {
-    const std::size_t shown = std::min<std::size_t>(3, about.what.size());
-    const std::vector<std::string> first(about.what.begin(), about.what.begin() + static_cast<std::ptrdiff_t>(shown));
-    list.items.push_back(fmt::format(
-        "{}{}: {}", fmt::join(first, ", "),
-        about.what.size() > shown ? fmt::format(" and {} more", about.what.size() - shown) : "", about.text));
-  }
+  for (const About& about : all) list.items.push_back(fmt::format("{}: {}", first_few(about.what), about.text));
   return list;
 }
 

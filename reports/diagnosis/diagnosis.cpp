@@ -26,17 +26,6 @@ bool worse(const RuleResult& a, const RuleResult& b) {
 
 }  // namespace
 
-std::string_view name_of(RuleState state) {
-  switch (state) {
-    case RuleState::quiet: return "quiet";
-    case RuleState::cannot_say: return "cannot_say";
-    case RuleState::warn: return "warn";
-    case RuleState::bad: return "bad";
-    case RuleState::not_judged: break;
-  }
-  return "not_judged";
-}
-
 std::optional<double> RuleResult::ceiling() const {
   if (!evidence.saved || !(*evidence.saved >= 0 && *evidence.saved < 1)) return std::nullopt;
   return 1 / (1 - *evidence.saved);

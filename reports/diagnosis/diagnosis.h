@@ -1,9 +1,11 @@
 // Diagnosis of what holds cases back: rules applied to the evidence of records.
 #pragma once
 
+#include "harness/core/words.h"
 #include "reports/diagnosis/evidence.h"
 #include "reports/diagnosis/rules.h"
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +14,10 @@ namespace assay::report {
 
 // From the least to the most telling.
 enum class RuleState { not_judged, quiet, cannot_say, warn, bad };
-std::string_view name_of(RuleState state);
+constexpr auto words(RuleState) {
+  return std::to_array<std::string_view>({"not_judged", "quiet", "cannot_say", "warn", "bad"});
+}
+using assay::name_of;
 
 // A rule's judgement of one case.
 struct RuleResult {

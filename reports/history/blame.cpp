@@ -286,13 +286,7 @@ class Inquiry {
       return blame.causes.size() == 1 && blame.causes.front().p == 1
                  ? equal.front() + ": nothing else that is recorded changed there"
                  : fmt::format("{}: {}", equal.front(), blame.causes.front().evidence);
-    const std::size_t count = equal.size();
-    std::string more;
-    if (count > max_named) {
-      more = fmt::format(" and {} more", count - max_named);
-      equal.resize(max_named);
-    }
-    return fmt::format("these {} cannot be told apart: {}{}", count, fmt::join(equal, ", "), more);
+    return fmt::format("these {} cannot be told apart: {}", equal.size(), first_few(equal, max_named));
   }
 
   const Effect& effect_;

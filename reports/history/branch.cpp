@@ -31,11 +31,6 @@ bool is_suspicious(const Comparison& found, const Options& options) {
 
 }  // namespace
 
-std::string_view name_of(BranchVerdict verdict) {
-  constexpr std::string_view names[] = {"slower", "faster", "suspect", "same", "undecided"};
-  return names[static_cast<std::size_t>(verdict)];
-}
-
 bool BranchComparison::is_blind() const {
   return 2 * (number_of(changes, BranchVerdict::undecided) + new_series) > changes.size() + new_series;
 }

@@ -1,9 +1,11 @@
 // The runs of a branch against what its series are on the main one. Opens no event and changes none.
 #pragma once
 
+#include "harness/core/words.h"
 #include "reports/history/history.h"
 #include "reports/model/document.h"
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -13,7 +15,9 @@ namespace assay::history {
 
 // undecided: a step of blind_step would not even have been a suspect.
 enum class BranchVerdict { slower, faster, suspect, same, undecided };
-std::string_view name_of(BranchVerdict verdict);
+constexpr auto words(BranchVerdict) {
+  return std::to_array<std::string_view>({"slower", "faster", "suspect", "same", "undecided"});
+}
 
 struct BranchChange {
   std::size_t series = 0;  // index of the tracked series

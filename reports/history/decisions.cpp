@@ -18,13 +18,6 @@ namespace assay::history {
 
 namespace {
 
-template <typename Kind>
-std::optional<Kind> named(const std::string& name, int count) {
-  for (int i = 0; i < count; ++i)
-    if (name_of(static_cast<Kind>(i)) == name) return static_cast<Kind>(i);
-  return std::nullopt;
-}
-
 std::string text_in(const Json& json, const char* name) {
   const auto at = json.find(name);
   return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
@@ -132,8 +125,8 @@ std::vector<Reported> reported_events(const store::Contents& contents) {
       Reported one;
       one.id = stored.id;
       one.document = parse_untrusted(stored.document);
-      const auto kind = named<EventKind>(text_in(one.document, "kind"), 6);
-      const auto state = named<EventState>(stored.state, 9);
+      const auto kind = from_word<EventKind>(text_in(one.document, "kind"));
+      const auto state = from_word<EventState>(stored.state);
       if (!kind || !state || !one.document.is_object()) continue;
       one.kind = *kind;
       one.state = *state;

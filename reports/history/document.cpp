@@ -397,8 +397,7 @@ std::vector<std::string> exceptions(const History& history) {
       "it."};
   if (young > 0)
     all.push_back(fmt::format("Not covered either: {} series on {} with fewer than {} nights; import their past.",
-                              young, report::plural(static_cast<std::int64_t>(machines.size()), "machine"),
-                              settled_nights));
+                              young, plural(machines.size(), "machine"), settled_nights));
   return all;
 }
 

@@ -216,9 +216,9 @@ std::string subject_of(const Event& event, const std::vector<TrackedSeries>& ser
     families.insert(series[one.series].identity.family);
     machines.insert(series[one.series].identity.machine);
   }
-  return fmt::format(
-      "{} on {}", families.size() == 1 ? *families.begin() : fmt::format("{} series", event.series.size()),
-      machines.size() == 1 ? *machines.begin() : report::plural(static_cast<std::int64_t>(machines.size()), "machine"));
+  return fmt::format("{} on {}",
+                     families.size() == 1 ? *families.begin() : fmt::format("{} series", event.series.size()),
+                     machines.size() == 1 ? *machines.begin() : plural(machines.size(), "machine"));
 }
 
 class Grouping {
@@ -335,17 +335,6 @@ std::optional<int> nights_needed(const TrackedSeries& series, const Change& chan
 }
 
 }  // namespace
-
-std::string_view name_of(EventKind kind) {
-  constexpr std::string_view names[] = {"slower", "faster", "broke", "drift", "hardware_replaced", "changed_protocol"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
-std::string_view name_of(EventState state) {
-  constexpr std::string_view names[] = {"open",  "acknowledged", "muted",     "expected", "recovered",
-                                        "small", "noted",        "dismissed", "withdrawn"};
-  return names[static_cast<std::size_t>(state)];
-}
 
 bool Event::alarms() const {
   if (state != EventState::open) return false;

@@ -2,12 +2,14 @@
 // one direction between the same two nights.
 #pragma once
 
+#include "harness/core/words.h"
 #include "harness/json/fwd.h"
 #include "reports/history/blame.h"
 #include "reports/history/tracked.h"
 
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -31,8 +33,15 @@ enum class EventState {
   withdrawn,     // reported once; with more nights, or other data, it is no change
 };
 
-std::string_view name_of(EventKind kind);
-std::string_view name_of(EventState state);
+constexpr auto words(EventKind) {
+  return std::to_array<std::string_view>(
+      {"slower", "faster", "broke", "drift", "hardware_replaced", "changed_protocol"});
+}
+constexpr auto words(EventState) {
+  return std::to_array<std::string_view>(
+      {"open", "acknowledged", "muted", "expected", "recovered", "small", "noted", "dismissed", "withdrawn"});
+}
+using assay::name_of;
 
 // The result of `history confirm`, which measured side by side after that night.
 struct Measured {

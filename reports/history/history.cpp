@@ -96,7 +96,7 @@ void save_events(store::Store& store, const History& history) {
 Outcome outcome_of(const History& history, bool only_fresh, bool strict) {
   std::int64_t alarms = 0;
   for (const Event& event : history.found.events) alarms += event.alarms() && (event.fresh || !only_fresh) ? 1 : 0;
-  if (alarms > 0) return {ExitCode::failed, report::plural(alarms, "alarm")};
+  if (alarms > 0) return {ExitCode::failed, plural(alarms, "alarm")};
   if (!history.arrival.last) return {ExitCode::no_data, "the history is empty"};
   if (!history.arrival.enough())
     return {ExitCode::no_data, fmt::format("only {} of last week's {} series arrived on {}", history.arrival.arrived,

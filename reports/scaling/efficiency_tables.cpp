@@ -125,8 +125,7 @@ std::vector<Text> lone_texts(const std::vector<Lone>& lone) {
     ranks.insert(each.ranks);
     titles.insert(each.title);
   }
-  std::string which = *titles.begin();
-  if (titles.size() > 1) which += fmt::format(" and {} more", titles.size() - 1);
+  const std::string which = *titles.begin() + and_more(titles.size(), 1);
   const std::string sizes = ranks.size() == 1 ? plural(*ranks.begin(), "rank")
                                               : fmt::format("{} ranks, one size each", fmt::join(ranks, ", "));
   return {{fmt::format("Only one comparable world size ({}): {}. Scaling needs at least two; run: {}", sizes, which,

@@ -339,8 +339,7 @@ std::vector<Text> missing_texts(const std::vector<FittedLine>& lines) {
     if (known.contains(line.series->op)) ops.insert(line.series->op);
   }
   if (titles.empty()) return {};
-  std::string which = *titles.begin();
-  if (titles.size() > 1) which += fmt::format(" and {} more", titles.size() - 1);
+  const std::string which = *titles.begin() + and_more(titles.size(), 1);
   const std::string set = ops.empty() ? "" : fmt::format(" --set collective.op={}", fmt::join(ops, ","));
   return {{fmt::format("No alpha-beta fit of {}: it needs at least {} message sizes; run: assay run collective{} --set "
                        "collective.bytes=8,4KiB,64KiB,1MiB,16MiB --ranks {}",

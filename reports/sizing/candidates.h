@@ -23,6 +23,12 @@ struct Offer {
   bool owned = false;
   std::string source;
   std::string date;
+
+  static void members(auto& self, auto& io) {
+    io("machine", self.machine), io("provider", self.provider), io("region", self.region), io("gpus", self.gpus);
+    io("machines", self.machines), io("usd_per_hour", self.usd_per_hour), io("owned", self.owned);
+    io("source", self.source), io.null_if_empty("date", self.date);
+  }
 };
 
 // The cheapest way to have `gpus` of this hardware, on demand or owned, by the first file that has one. Several

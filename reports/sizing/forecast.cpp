@@ -83,10 +83,6 @@ std::string source_of(const Measured& measured, std::int64_t gpus, const Publish
 
 }  // namespace
 
-std::string_view name_of(Basis basis) {
-  return basis == Basis::records ? "records" : basis == Basis::anchor ? "anchor" : "sheet";
-}
-
 std::optional<double> peak_of(const HardwareSheet& sheet, std::string_view precision) {
   const auto found = sheet.peak.find(precision == "fp8" ? "fp8_e4m3" : std::string(precision));
   return found == sheet.peak.end() ? std::nullopt : std::optional(found->second);

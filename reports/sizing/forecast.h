@@ -1,10 +1,13 @@
 // How long a training takes on hardware that may never have been measured, and what it costs: ranges, never figures.
 #pragma once
 
+#include "harness/core/words.h"
 #include "harness/machine/hardware.h"
 #include "reports/model/estimate.h"
 #include "reports/sizing/published.h"
+#include "workloads/parallel/held.h"
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,23 +16,15 @@
 
 namespace assay::report::sizing {
 
-// What one rank does in one optimizer step.
-struct Work {
-  double items = 0;  // tokens or images
-  std::int64_t seq = 0;
-  double parameters = 0;  // of the model
-  double flops = 0;       // of the model, without recomputation
-  double bytes = 0;       // that memory must move at least
-  double exchanged = 0;   // bytes that the rank must send at least
-  std::string precision;
-};
+using parallel::Work;
 
 // The figure of `peak` for a precision; nothing if the sheet lacks it.
 std::optional<double> peak_of(const HardwareSheet& sheet, std::string_view precision);
 
 // Where the time of a step comes from.
 enum class Basis { records, anchor, sheet };
-std::string_view name_of(Basis basis);
+constexpr auto words(Basis) { return std::to_array<std::string_view>({"records", "anchor", "sheet"}); }
+using assay::name_of;
 
 // A speed measured on some hardware.
 struct Measured {

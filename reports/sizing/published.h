@@ -1,6 +1,8 @@
 // What publications say about training: how fast it ran, and what long runs lose. configs/sizing/published.json.
 #pragma once
 
+#include "harness/json/fwd.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -18,6 +20,8 @@ struct Range {
 
   bool operator==(const Range&) const = default;
 };
+// A low end of 0 is unknown, thus null: that of a speed or a price without a highest time.
+Json to_json(const Range& range);
 
 struct PublishedRun {
   std::string hardware;   // name of its sheet
@@ -56,6 +60,11 @@ struct PyTorchRatio {
   std::string device;  // cpu, cuda
   double low = 0, value = 0, high = 0;
   std::string source;
+
+  // Of the answer of `assay size`.
+  static void members(auto& self, auto& io) {
+    io("value", self.value), io("low", self.low), io("high", self.high), io("source", self.source);
+  }
 };
 
 struct Published {

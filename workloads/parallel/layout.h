@@ -18,6 +18,10 @@ struct Layout {
   std::int64_t ranks() const { return dp * tp * pp; }
   // Whether ranks divide what zero >= `stage` divides.
   bool divides(int stage = 1) const { return zero >= stage && dp > 1; }
+
+  static void members(auto& self, auto& io) {
+    io("dp", self.dp), io("tp", self.tp), io("pp", self.pp), io("zero", self.zero);
+  }
 };
 
 inline constexpr int max_zero = 3;

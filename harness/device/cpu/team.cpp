@@ -2,6 +2,7 @@
 #include "harness/device/cpu/team.h"
 
 #include "harness/core/error.h"
+#include "harness/core/text.h"
 #include "harness/device/cpu/limits.h"
 #include "harness/device/cpu/topology.h"
 
@@ -199,7 +200,7 @@ struct Team::Binding {
 Team::Team(int threads) : threads_(threads) {
   const int cpus = static_cast<int>(rank_cpus().size());
   if (threads < 1 || threads > cpus)
-    throw UsageError(fmt::format("a team of {} threads: this rank has {} CPU{}", threads, cpus, cpus == 1 ? "" : "s"));
+    throw UsageError(fmt::format("a team of {} threads: this rank has {}", threads, plural(cpus, "CPU")));
   thread_local std::weak_ptr<Binding> current;
   binding_ = current.lock();
   if (!binding_) current = binding_ = std::make_shared<Binding>();

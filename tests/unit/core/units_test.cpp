@@ -3,6 +3,7 @@
 #include "harness/core/error.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
+#include "tests/support/refusal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -145,6 +146,25 @@ TEST(Text, LastLines) {
   EXPECT_EQ(last_lines("a\nb\n", 5), "a\nb");
   EXPECT_EQ(last_lines("\nb", 2), "\nb");
   EXPECT_EQ(last_lines("\n", 1), "");
+}
+
+TEST(Flags, ErrorsNameTheFlag) {
+  EXPECT_EQ(parse_flag("x: --n", "7", parse_integer), 7);
+  EXPECT_EQ(test::refusal([] { parse_flag("x: --n", "7.5", parse_integer); }), "x: --n: \"7.5\" is not an integer");
+}
+
+TEST(Flags, APartIsLessThanAll) {
+  EXPECT_DOUBLE_EQ(parse_part("--tolerance", "3%"), 0.03);
+  EXPECT_DOUBLE_EQ(parse_part("--tolerance", "0"), 0);
+  EXPECT_EQ(test::refusal([] { parse_part("--tolerance", "3"); }),
+            "--tolerance: 3 is not a fraction from 0 to less than 100 %; did you mean 3%?");
+  EXPECT_EQ(test::refusal([] { parse_part("--tolerance", "100%"); }),
+            "--tolerance: 100% is not a fraction from 0 to less than 100 %");
+}
+
+TEST(Flags, ATimeLimitIsAboveZero) {
+  EXPECT_DOUBLE_EQ(parse_timeout("--timeout", "2min"), 120);
+  EXPECT_EQ(test::refusal([] { parse_timeout("--timeout", "0"); }), "--timeout 0: must be above 0");
 }
 
 }  // namespace

@@ -118,6 +118,12 @@ TEST_F(Expect, BadFilesAreRefusedWithEveryError) {
   EXPECT_THROW(read_expectation(files_.path()), UsageError);
 }
 
+TEST(Shortfalls, AreOneLineEach) {
+  EXPECT_EQ(shortfalls_text("want.json", {}), "\nwant.json: all held\n");
+  EXPECT_EQ(shortfalls_text("want.json", {{"cpu.cores", "64", "32"}}),
+            "\nwant.json: 1 shortfall\n  cpu.cores: expected 64, found 32\n");
+}
+
 TEST(Pattern, StarsAndQuestionMarks) {
   EXPECT_TRUE(matches("*EPYC*", "AMD epyc 9654"));
   EXPECT_TRUE(matches("NVIDIA H?00", "NVIDIA H200"));

@@ -1,5 +1,7 @@
 // What is read from fake machines, and what stays unknown.
+#include "harness/machine/description.h"
 #include "harness/machine/environment.h"
+#include "harness/machine/identities.h"
 #include "harness/machine/libraries.h"
 #include "tests/unit/machine/fake_machines.h"
 
@@ -190,6 +192,47 @@ TEST(Libraries, FindsInstalledVersionsByFileName) {
   EXPECT_EQ(found.at("openblas"), "0.3.21");
   EXPECT_EQ(found.at("blis"), "4");
   EXPECT_FALSE(libraries(FakeRoot().root()).contains("openblas"));
+}
+
+TEST(Description, LeavesOutWhatIsUnknown) {
+  Machine machine;
+  machine.system.kernel = "6.1";
+  machine.cpu.sockets = 1;
+  machine.cpu.cores = machine.cpu.usable_cores = 2;
+  machine.cpu.online = {0, 1};
+  const std::string text = machine_text(machine, {{"fmt", "9.1"}}, {});
+  EXPECT_THAT(text, testing::StartsWith("this machine\n  CPU            unknown: 1 socket, 2 cores, 2 CPUs\n"));
+  EXPECT_THAT(
+      text, testing::HasSubstr("  memory         unknown, unknown available\n  GPU            none on the PCI bus\n"));
+  EXPECT_THAT(text, testing::HasSubstr("  libraries      fmt 9.1\n"));
+  for (const char* row : {"usable", "clock", "NUMA", "driver"})
+    EXPECT_THAT(text, testing::Not(testing::HasSubstr(row)));
+}
+
+TEST(Description, NamesAGpuWithoutADriverByItsSheet) {
+  Machine machine;
+  machine.cpu.usable_cores = 3;
+  machine.cpu.cores = 4;
+  machine.gpus.resize(1);
+  machine.gpus[0].pci = "0000:1b:00.0";
+  machine.gpus[0].id = "10de:2330";
+  HardwareSheet sheet;
+  sheet.description = "the sheet's name";
+  sheet.pci_ids = {"10de:2330"};
+  const std::string text = machine_text(machine, Json::object(), {sheet});
+  EXPECT_THAT(text, testing::HasSubstr("  GPU            0000:1b:00.0 the sheet's name, no driver\n"));
+  EXPECT_THAT(text, testing::HasSubstr("  usable         3 cores\n"));
+}
+
+TEST(Identities, AreFoundByAddress) {
+  FakeRoot fake;
+  EXPECT_TRUE(slots_by_address(fake.root()).empty());
+  EXPECT_TRUE(serials_of_gpus(fake.root()).empty());
+  fake.file("sys/bus/pci/slots/7/address", "0000:1b:00").file("sys/bus/pci/slots/2-1/address", "0000:3d:00");
+  fake.file("nvml.json", R"({"devices": [{"pci": "0000:1b:00.0", "serial": "165"}]})");
+  EXPECT_EQ(slots_by_address(fake.root()),
+            (std::map<std::string, std::string>{{"0000:1b:00", "7"}, {"0000:3d:00", "2-1"}}));
+  EXPECT_EQ(serials_of_gpus(fake.root()), (std::map<std::string, std::string>{{"0000:1b:00.0", "165"}}));
 }
 
 }  // namespace

@@ -112,10 +112,10 @@ TEST(Params, ChoicesAreReadAsEnums) {
 TEST(Faults, HaveNames) {
   for (int i = 0; i <= static_cast<int>(Fault::corrupt_image); ++i) {
     const auto fault = static_cast<Fault>(i);
-    EXPECT_EQ(fault_from(name_of(fault)), fault);
+    EXPECT_EQ(from_word<Fault>(name_of(fault)), fault);
   }
   EXPECT_EQ(name_of(Fault::slow_rank), "slow-rank");
-  EXPECT_FALSE(fault_from("none"));
+  EXPECT_FALSE(from_word<Fault>("none"));
 }
 
 }  // namespace

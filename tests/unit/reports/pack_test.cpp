@@ -1,9 +1,11 @@
 // Packs: equal bytes from equal packs, every change found, and figures computed again from samples.
-#include "reports/acceptance/pack.h"
+#include "reports/acceptance/packed_check.h"
 
 #include "harness/archive/tar.h"
+#include "harness/core/files.h"
 #include "harness/core/sha256.h"
 #include "harness/json/json.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,15 +41,9 @@ PackedRun run_with(const Json& record, const std::string& name = "r") {
            {"records.jsonl", dump_line(record) + "\n"}}};
 }
 
-struct Judged {
-  explicit Judged(const Pack& pack)
-      : floors(parse_floors(pack.floors, pack.floors_name)), runs(runs_of(pack, "p.tar")) {
-    result = check(runs, floors, {});
-  }
-  Floors floors;
-  RunSet runs;
-  CheckResult result;
-};
+Judged judged(const Pack& pack) {
+  return {runs_of(pack, "p.tar"), parse_floors(pack.floors, pack.floors_name), pack.injected, {}};
+}
 
 Pack pack_with(const Json& record) {
   Pack pack;
@@ -55,7 +51,7 @@ Pack pack_with(const Json& record) {
   pack.floors_name = "f.json";
   pack.floors = floors_text;
   pack.judge = judge;
-  pack.verdict = verdict_files(Judged(pack).result);
+  pack.verdict = verdict_files(judged(pack).result);
   return pack;
 }
 
@@ -101,7 +97,7 @@ TEST(Pack, IsReadAsItWasWritten) {
   EXPECT_EQ(read.floors, floors_text);
   EXPECT_EQ(read.judge.version, "1.0");
   EXPECT_EQ(read.verdict.code, ExitCode::ok);
-  const Judged again(read);
+  const Judged again = judged(read);
   EXPECT_EQ(error_of([&] { require_same_verdict(read, verdict_files(again.result), judge, "p.tar"); }), "no error");
   EXPECT_EQ(again.result.results.front().records.front().entry.place(), "r/records.jsonl line 1");
 }
@@ -179,7 +175,7 @@ TEST(Pack, OtherFilesAreAUsageError) {
     EXPECT_THROW((void)parse_pack(bytes, "p.tar"), UsageError);
 }
 
-Recomputed recomputed(const Json& record) { return recompute(Judged(pack_with(record)).result); }
+Recomputed recomputed(const Json& record) { return recompute(judged(pack_with(record)).result); }
 std::string error_of_record(const Json& record) {
   return error_of([&] { (void)recomputed(record); });
 }
@@ -233,13 +229,13 @@ TEST(Recompute, ReadsLongListsOfSamplesFromTheirFile) {
   const Json series = {{"schema", 2}, {"values", std::vector<double>(300, 2.0)}, {"at", Json::array()}};
   Pack pack = pack_with(record_json());
   pack.runs.front().files["records.jsonl"] = dump_line(record) + "\n";
-  EXPECT_THAT(error_of([&] { Judged{pack}; }), HasSubstr("\"series/x.json\" is missing"));
+  EXPECT_THAT(error_of([&] { (void)judged(pack); }), HasSubstr("\"series/x.json\" is missing"));
   pack.runs.front().files["series/x.json"] = dump_line(series);
-  EXPECT_EQ(recompute(Judged(pack).result).from_samples, 1u);
+  EXPECT_EQ(recompute(judged(pack).result).from_samples, 1u);
   EXPECT_EQ(parse_pack(pack_bytes(pack), "p.tar").runs.front().files, pack.runs.front().files);
   record["samples"]["series"] = "../../../etc/passwd";
   pack.runs.front().files["records.jsonl"] = dump_line(record) + "\n";
-  EXPECT_THAT(error_of([&] { Judged{pack}; }), HasSubstr("outside the run"));
+  EXPECT_THAT(error_of([&] { (void)judged(pack); }), HasSubstr("outside the run"));
 }
 
 TEST(Pack, AnotherVerdictIsNamedWithBothPrograms) {
@@ -256,6 +252,53 @@ TEST(Pack, AnotherVerdictIsNamedWithBothPrograms) {
   now = pack.verdict;
   now.code = ExitCode::failed;
   EXPECT_THAT(error(judge), HasSubstr("the exit code"));
+}
+
+// A run directory and a floors file, which a pack keeps.
+struct Files : test::TemporaryFolder {
+  Files() {
+    std::filesystem::create_directory(run);
+    for (const auto& [name, text] : run_with(record_json()).files) replace_file(run / name, text);
+    replace_file(floors, floors_text);
+  }
+  std::unique_ptr<const Judged> pack_up() const {
+    return check_into_pack({run}, floors, false, judge, file.string(), {});
+  }
+  std::filesystem::path run = path() / "r", floors = path() / "f.json", file = path() / "p.tar";
+};
+
+TEST(PackedCheck, TheVerdictOfThePackIsThatOfTheRuns) {
+  const Files files;
+  require_place_for_pack(files.file);
+  EXPECT_EQ(files.pack_up()->result.code(), ExitCode::ok);
+  require_place_for_pack(files.file);  // a pack may be replaced
+  const PackCheck again = check_pack(files.file.string(), std::nullopt, false, judge, {});
+  EXPECT_EQ(again.judged->result.code(), ExitCode::ok);
+  EXPECT_EQ(again.text(),
+            "every byte as packed; 1 of 1 judged figures computed again from their samples; the same verdict");
+}
+
+TEST(PackedCheck, OtherFloorsAreOtherTerms) {
+  const Files files;
+  (void)files.pack_up();
+  std::string higher = floors_text;
+  higher.replace(higher.find("1e12"), 4, "1e13");
+  const PackCheck other = check_pack(files.file.string(), parse_floors(higher, "higher.json"), false, judge, {});
+  EXPECT_EQ(other.judged->result.code(), ExitCode::failed);
+  EXPECT_FALSE(other.as_packed);
+  EXPECT_THAT(other.text(), testing::EndsWith("judged by other terms than the packed verdict, which is not compared"));
+  EXPECT_FALSE(check_pack(files.file.string(), std::nullopt, true, judge, {}).as_packed);
+}
+
+TEST(PackedCheck, OnlyAPackIsReplaced) {
+  const Files files;
+  for (const auto& [place, says] : {std::pair<std::filesystem::path, const char*>{"-", "not standard output"},
+                                    {files.path() / "none" / "p.tar", "no folder"},
+                                    {files.floors, "no whole pack"},
+                                    {files.run, "no whole pack"}})
+    EXPECT_THAT([&, where = place] { require_place_for_pack(where); },
+                testing::ThrowsMessage<UsageError>(HasSubstr(says)));
+  EXPECT_THROW(check_pack(files.floors.string(), std::nullopt, false, judge, {}), UsageError);
 }
 
 }  // namespace

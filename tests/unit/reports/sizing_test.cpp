@@ -1,10 +1,13 @@
 // Forecasts of training time and cost: known answers by hand, and published runs that the ranges must contain.
+#include "reports/sizing/sizing.h"
 #include "harness/core/configs.h"
+#include "harness/json/json.h"
 #include "reports/cost/cost.h"
 #include "reports/sizing/candidates.h"
 #include "reports/sizing/records.h"
 #include "tests/support/runs.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -363,6 +366,132 @@ TEST_F(ShippedSizing, PricesFindTheirSheets) {
     const auto offer = cheapest(files, sheet_named(name), 8);
     ASSERT_TRUE(offer) << name;
     EXPECT_EQ(offer->machine, machine);
+  }
+}
+
+TEST(SizeFlags, CountsHaveUnits) {
+  EXPECT_EQ(read_count("--tokens", "300B"), 3e11);
+  EXPECT_EQ(read_count("--tokens", "2e12"), 2e12);
+  for (const char* bad : {"0", "0.5", "2e18", "", "B", "300G"})
+    EXPECT_THROW(read_count("--tokens", bad), UsageError) << bad;
+}
+
+TEST(SizeFlags, GpusAreBothEndsAndThePowersOfTwoBetween) {
+  EXPECT_EQ(read_gpus("8"), (std::vector<std::int64_t>{8}));
+  EXPECT_EQ(read_gpus("1..8"), (std::vector<std::int64_t>{1, 2, 4, 8}));
+  EXPECT_EQ(read_gpus("3..9"), (std::vector<std::int64_t>{3, 4, 8, 9}));
+  for (const char* bad : {"8..1", "0", "99999", "..", "1..", "a"}) EXPECT_THROW(read_gpus(bad), UsageError) << bad;
+}
+
+// A model that needs 100 GiB, divided among the GPUs.
+Planner planner_of_100_gib() {
+  const auto on = [](const HardwareSheet& sheet, std::int64_t gpus) {
+    parallel::Held held{.layout = {.dp = gpus, .zero = gpus > 1 ? 3 : 0}, .checkpointing = "none", .work = work_of()};
+    held.total_bytes = (std::uint64_t{100} << 30) / gpus;
+    held.fits = held.total_bytes <= *sheet.memory_bytes;
+    return held;
+  };
+  return {.model = "m", .precision = "bf16", .seq = 100, .on = on, .fewest_above = [on](const auto& sheet, auto gpus) {
+            for (std::int64_t more = gpus * 2; more <= 1024; more *= 2)
+              if (on(sheet, more).fits) return std::optional(more);
+            return std::optional<std::int64_t>();
+          }};
+}
+
+// One training of 3.6e9 tokens: 3.6e6 steps on one GPU.
+SizeRequest request_of(std::vector<std::int64_t> gpus) {
+  SizeRequest request;
+  request.items = 3.6e9;
+  request.gpus = std::move(gpus);
+  request.hardware = {small, large};
+  request.hardware[0].memory_bytes = std::uint64_t{20} << 30;
+  request.hardware[1].memory_bytes = std::uint64_t{60} << 30;
+  request.sheets = request.hardware;
+  request.published = published_of();
+  PriceFile file;
+  file.prices = {price_of("eight", "small", 8, 8), price_of("two", "large", 2, 6)};
+  request.prices = {file};
+  return request;
+}
+
+TEST(SizeAnswer, RanksWhatHoldsTheModelByCost) {
+  SizeRequest request = request_of({1, 2, 8});
+  request.measured = {measured_on("small", 500, 8), measured_on("large", 900, 2)};
+  const SizeAnswer answer = size(request, nullptr, planner_of_100_gib());
+  // 2 of the large one: 3.6e9 / 1800 s at USD 6 an hour; 8 of the small one: 3.6e9 / 4000 s at USD 8.
+  ASSERT_EQ(answer.ranked.size(), 2u);
+  EXPECT_EQ(answer.ranked[0].candidate.hardware, "small");
+  EXPECT_EQ(answer.ranked[1].candidate.hardware, "large");
+  EXPECT_EQ(answer.ranked[1].held.layout.dp, 2);
+  EXPECT_EQ(answer.best().size(), 2u);
+  EXPECT_EQ(answer.code(), ExitCode::ok);
+  // 1 and 2 of the small one and 1 of the large one are too few; 8 of the large one have no price, as two machines of
+  // two GPUs do not work together, but are not limited by a budget.
+  ASSERT_EQ(answer.rejected.size(), 3u);
+  EXPECT_EQ(answer.rejected[0].reason,
+            "does not hold it: short by 80 GiB with micro_batch 1, zero 0, checkpointing none");
+  EXPECT_EQ(answer.rejected[0].short_by_bytes, std::uint64_t{80} << 30);
+  const Json json = to_json(answer);
+  EXPECT_EQ(json["ranked"][0]["layout"].dump(), R"({"dp":8,"tp":1,"pp":1,"zero":3})");
+  EXPECT_EQ(json["ranked"][0]["price"]["machine"], "eight");
+  EXPECT_EQ(json["rejected"][2]["hardware"], "large");
+  EXPECT_THAT(to_text(answer), testing::HasSubstr("  small x 1 to 2: does not hold it: short by 30 GiB"));
+}
+
+TEST(SizeAnswer, SaysWhatWouldFit) {
+  const SizeAnswer answer = size(request_of({1}), nullptr, planner_of_100_gib());
+  EXPECT_TRUE(answer.ranked.empty());
+  EXPECT_EQ(answer.would, (std::vector<std::string>{"small x 8: --gpus 8", "large x 2: --gpus 2"}));
+  EXPECT_EQ(answer.code(), ExitCode::failed);
+  EXPECT_THAT(to_text(answer), testing::HasSubstr("nothing fits\n"));
+}
+
+TEST(SizeAnswer, LimitsRejectOnlyWhatSurelyMissesThem) {
+  SizeRequest request = request_of({8});
+  request.hardware.resize(1);
+  request.measured = {measured_on("small", 500, 8)};
+  const double hours = size(request, nullptr, planner_of_100_gib()).ranked.at(0).candidate.hours.low;
+  request.deadline = hours * 0.99;
+  const SizeAnswer late = size(request, nullptr, planner_of_100_gib());
+  EXPECT_THAT(late.rejected.at(0).reason, testing::StartsWith("takes at least "));
+  EXPECT_EQ(late.would.size(), 1u);
+  request.deadline = hours * 1.01;
+  request.budget = 8 * hours * 0.99;
+  EXPECT_THAT(size(request, nullptr, planner_of_100_gib()).rejected.at(0).reason,
+              testing::StartsWith("costs at least USD "));
+  request.budget = 8 * hours * 1.01;
+  EXPECT_EQ(size(request, nullptr, planner_of_100_gib()).code(), ExitCode::ok);
+}
+
+TEST(SizeAnswer, WhatCannotBeJudgedIsNotRejectedByJudgement) {
+  SizeRequest request = request_of({8});
+  request.hardware.resize(1);
+  request.prices.clear();
+  request.budget = 1e9;
+  EXPECT_EQ(size(request, nullptr, planner_of_100_gib()).code(), ExitCode::no_data);
+  request.budget.reset();
+  request.hardware[0].memory_bytes.reset();
+  EXPECT_EQ(size(request, nullptr, planner_of_100_gib()).code(), ExitCode::no_data);
+  request.hardware[0].peak.clear();
+  EXPECT_EQ(size(request, nullptr, planner_of_100_gib()).rejected.at(0).reason, "its sheet has no peak in bf16");
+}
+
+TEST(SizeAnswer, RunsWithoutASpeedOfTheModelAreNoData) {
+  SizeRequest request = request_of({8});
+  request.from = {"r"};
+  std::vector<RunData> runs;
+  runs.push_back(test::run_of({record_of("llama/a", 4000, 8)}));
+  const RunSet set(std::move(runs));
+  EXPECT_EQ(size(request, &set, planner_of_100_gib()).ranked.at(0).candidate.step.basis, Basis::records);
+  Planner other = planner_of_100_gib();
+  other.model = "n";
+  try {
+    (void)size(request, &set, other);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::no_data);
+    EXPECT_STREQ(error.what(),
+                 "size: --from: no figure that counts of n in bf16 at seq 100 on hardware with a sheet in r");
   }
 }
 

@@ -1,9 +1,11 @@
 // Projections to world sizes that were not measured: known answers, and how often their ranges contain the truth.
-#include "reports/scaling/projection.h"
+#include "reports/scaling/priced.h"
 
+#include "harness/json/json.h"
 #include "tests/unit/reports/scaling/records.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -103,6 +105,42 @@ TEST(Projection, RangesContainTheTruth) {
   EXPECT_GE(said[0], cases * 3 / 4);
   EXPECT_GE(said[1], cases / 3);
   EXPECT_GE(said[2], cases / 20);
+}
+
+// At USD 3.6 an hour for each machine of one rank: 10 s a step of 1e6 tokens on one rank, 0.2 + 0.8 / N of that on N.
+TEST(PricedProjection, CostsFollowTimeAndMachines) {
+  std::vector<Record> records;
+  for (const int ranks : {1, 2, 4, 8}) {
+    records.push_back(step_record("strong", ranks, amdahl_time(ranks)));
+    Record& record = records.back();
+    record.metrics.push_back(test::metric("throughput", 1e6 / amdahl_time(ranks), "tokens/s"));
+    record.world_nodes = ranks;
+    record.device = "cpu";
+  }
+  const RunSet runs(one_run(std::move(records)));
+  const std::vector<int> sizes = {16};
+  PriceSource prices;
+  prices.given = 3.6;
+  const Projections made = projections_of(runs, sizes, prices);
+  ASSERT_EQ(made.all.size(), 1u);
+  EXPECT_EQ(made.most_worlds, 4u);
+  // 16 machines for 2.5 s.
+  const auto usd = made.all[0].usd(made.all[0].projection.sizes[0]);
+  ASSERT_TRUE(usd);
+  EXPECT_NEAR(usd->value, 16 * 2.5 * 3.6 / 3600, 1e-6);
+  const Json json = to_json(made);
+  EXPECT_EQ(json["series"][0]["scaling"], "strong");
+  EXPECT_EQ(json["series"][0]["projected"][0]["usd_per"], "million tokens");
+  EXPECT_THAT(to_text(made), testing::HasSubstr("  16 ranks: "));
+  EXPECT_THAT(to_text(made), testing::HasSubstr(" per million tokens (--price)"));
+}
+
+TEST(PricedProjection, TooFewWorldSizesAreCounted) {
+  const RunSet two(one_run({step_record("strong", 1, 10), step_record("strong", 2, 6)}));
+  const Projections made = projections_of(two, std::vector<int>{4}, {});
+  EXPECT_TRUE(made.all.empty());
+  EXPECT_EQ(made.most_worlds, 2u);
+  EXPECT_EQ(projections_of(RunSet(one_run({step_record("strong", 1, 10)})), std::vector<int>{4}, {}).most_worlds, 1u);
 }
 
 }  // namespace

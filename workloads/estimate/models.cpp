@@ -1,8 +1,8 @@
-#include "cli/models.h"
+#include "workloads/estimate/models.h"
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "harness/json/json.h"
+#include "harness/json/members.h"
 #include "workloads/resnet/family.h"
 #include "workloads/resnet/resnet.h"
 #include "workloads/training/family.h"
@@ -13,7 +13,7 @@
 
 #include <algorithm>
 
-namespace assay::cli {
+namespace assay::estimate {
 
 std::int64_t LoadedModel::parameters() const {
   std::int64_t count = 0;
@@ -34,9 +34,7 @@ LoadedModel load_model(const std::filesystem::path& file) {
 Json model_json(const ConfigFile& file) {
   const LoadedModel loaded = load_model(file.path);
   const nn::Model& model = *loaded.model;
-  Json json = {{"name", file.name}};
-  if (!file.description.empty()) json["description"] = file.description;
-  json["path"] = file.path.string();
+  Json json = json_of(file);
   json["parameters"] = loaded.parameters();
   const nn::InputSpec input = model.input();
   constexpr std::int64_t usual_seq = 512;
@@ -71,4 +69,4 @@ std::string model_text(const Json& model) {
   return out;
 }
 
-}  // namespace assay::cli
+}  // namespace assay::estimate

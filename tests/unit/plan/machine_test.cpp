@@ -1,4 +1,4 @@
-#include "cli/machine.h"
+#include "harness/plan/machine.h"
 
 #include "harness/core/error.h"
 
@@ -8,7 +8,7 @@
 
 #include <fstream>
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -60,4 +60,4 @@ TEST(Machine, AutoNeverFallsBackSilently) {
 }
 
 }  // namespace
-}  // namespace assay::cli
+}  // namespace assay

@@ -1,12 +1,12 @@
 // --dry-run with worlds that do not fit.
-#include "cli/dry_run.h"
+#include "harness/run/dry_run.h"
 
 #include "harness/core/error.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 using testing::HasSubstr;
@@ -22,14 +22,12 @@ TEST(DryRun, AWorldThatThePlanAsksForAndThatHasTooFewGpusIsSkippedAsInTheRun) {
     plan.cases.emplace_back();
     plan.cases.back().ranks = ranks;
   }
-  testing::internal::CaptureStdout();
-  print_dry_run(request, plan, {host});
-  const std::string printed = testing::internal::GetCapturedStdout();
+  const std::string printed = dry_run_text(request, plan, {host});
   EXPECT_THAT(printed, HasSubstr("cases of 2 ranks are skipped: --ranks 2: this host has 1 GPU"));
   EXPECT_THAT(printed, HasSubstr("NUMA  GPU  CPUs\n    1      0  here"));
   request.plan.ranks = {1, 2};  // requested, so refused
-  EXPECT_THROW(print_dry_run(request, plan, {host}), UsageError);
+  EXPECT_THROW(dry_run_text(request, plan, {host}), UsageError);
 }
 
 }  // namespace
-}  // namespace assay::cli
+}  // namespace assay

@@ -1,7 +1,8 @@
 // The layouts and micro-batches with which hardware holds a model.
 #pragma once
 
-#include "cli/memory_estimate.h"
+#include "workloads/estimate/memory_estimate.h"
+#include "workloads/parallel/held.h"
 
 #include <cstdint>
 #include <map>
@@ -10,17 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace assay::cli {
-
-struct Hardware {
-  std::string word;  // the sheet's name or file, as on the command line
-  HardwareSheet sheet;
-};
-
-struct Held {
-  MemoryEstimate estimate;  // with the largest micro-batch, a power of two, that fits
-  bool fits = false;        // else the estimate is the smallest there is
-};
+namespace assay::estimate {
 
 class LayoutSearch {
  public:
@@ -28,11 +19,11 @@ class LayoutSearch {
   // UsageError.
   LayoutSearch(std::string model, std::vector<std::string> sets, const std::vector<std::int64_t>& gpus);
 
-  // Among layouts that send equally much, that with the largest micro-batch; among those, the lowest zero. Recomputes,
-  // or gathers weights (zero = 3), only if nothing fits without. The sheet must give its memory.
-  Held on(const Hardware& hardware, std::int64_t gpus);
+  // Among layouts that send equally much, the one with the largest micro-batch, a power of two; among those, the lowest
+  // zero. Recomputes, or gathers weights (zero = 3), only if nothing fits without. The sheet must give its memory.
+  parallel::Held on(const HardwareSheet& sheet, std::int64_t gpus);
   // The fewest GPUs, a power of two above `gpus`, that hold it; nothing if 1024 do not.
-  std::optional<std::int64_t> fewest_above(const Hardware& hardware, std::int64_t gpus);
+  std::optional<std::int64_t> fewest_above(const HardwareSheet& sheet, std::int64_t gpus);
 
   const MemoryEstimator& estimator() const { return estimator_; }
   // The step of one rank as requested.
@@ -42,7 +33,8 @@ class LayoutSearch {
   using Plans = std::map<std::pair<std::int64_t, int>, MemoryEstimate>;  // by dp and zero
   using Step = std::pair<std::string, std::int64_t>;                     // checkpointing and micro-batch
 
-  const Plans& plans(const Hardware& hardware, const Step& step);
+  const Plans& plans(const HardwareSheet& sheet, const Step& step);
+  parallel::Held held(const MemoryEstimate& estimate, bool fits) const;
 
   std::string model_;
   std::vector<std::string> sets_;
@@ -53,4 +45,4 @@ class LayoutSearch {
   std::map<std::pair<const MemoryEstimator*, Step>, Plans> plans_;
 };
 
-}  // namespace assay::cli
+}  // namespace assay::estimate

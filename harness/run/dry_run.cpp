@@ -1,8 +1,9 @@
 // Tables of a plan's cases and of the placement of its ranks.
-#include "cli/dry_run.h"
+#include "harness/run/dry_run.h"
 
-#include "cli/machine.h"
+#include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/plan/machine.h"
 #include "harness/run/cases.h"
 
 #include <fmt/format.h>
@@ -14,13 +15,13 @@
 #include <string>
 #include <utility>
 
-namespace assay::cli {
+namespace assay {
 
 namespace {
 
 constexpr std::size_t max_rows = 256;  // per world; more ranks are not shown
 
-void print_cases(const Plan& plan, DeviceKind device) {
+std::string cases_text(const Plan& plan, DeviceKind device) {
   std::size_t width = 4;
   for (const PlannedCase& planned : plan.cases) width = std::max(width, planned.key.size());
   width = std::min<std::size_t>(width, 120);
@@ -40,13 +41,12 @@ void print_cases(const Plan& plan, DeviceKind device) {
     seconds += planned.estimated_seconds;
     largest = std::max(largest, estimate.memory_bytes * planned.ranks);
   }
-  text += fmt::format("plan {} on {}: {} {}, about {} at most, {} of memory at most\n", plan.name,
-                      device == DeviceKind::cpu ? "cpu" : "cuda", plan.cases.size(),
-                      plan.cases.size() == 1 ? "case" : "cases", format_seconds(seconds), format_bytes(largest));
-  fmt::print("{}", text);
+  text += fmt::format("plan {} on {}: {}, about {} at most, {} of memory at most\n", plan.name, name_of(device),
+                      plural(plan.cases.size(), "case"), format_seconds(seconds), format_bytes(largest));
+  return text;
 }
 
-void print_seats(const Placement& placement, const std::vector<HostInfo>& hosts, std::size_t width) {
+std::string seats_text(const Placement& placement, const std::vector<HostInfo>& hosts, std::size_t width) {
   const auto number = [](const std::optional<int>& value) { return value ? std::to_string(*value) : std::string("-"); };
   const std::size_t rows = std::min(placement.seats.size(), max_rows);
   std::string text;
@@ -57,8 +57,8 @@ void print_seats(const Placement& placement, const std::vector<HostInfo>& hosts,
                         number(seat.gpu), cpu_list_text(seat.cpus));
   }
   if (rows < placement.seats.size())
-    text += fmt::format("{:>5}  and {} more ranks\n", placement.seats.size(), placement.seats.size() - rows);
-  fmt::print("{}", text);
+    text += fmt::format("{:>5} {} ranks\n", placement.seats.size(), and_more(placement.seats.size(), rows));
+  return text;
 }
 
 }  // namespace
@@ -84,34 +84,41 @@ Placement place(const RunRequest& request, const std::vector<HostInfo>& hosts, i
                      {ranks, request.plan.device, request.share_gpu, request.allocation.origin});
 }
 
-void print_dry_run(const RunRequest& request, const Plan& plan, const std::vector<HostInfo>& hosts) {
-  std::set<int> sizes;
-  for (const PlannedCase& planned : plan.cases) sizes.insert(planned.ranks);
-  std::map<int, Placement> placements;
-  std::map<int, std::string> skipped;
-  // A GPU plan can be viewed on a machine without GPUs; placement is then unknown.
-  if (!request.each_host && (request.plan.device == DeviceKind::cpu || hosts.front().gpu_count > 0)) {
-    for (const int ranks : sizes) {
-      if (auto why = without_place(request, request.allocation.hosts, hosts, ranks))
-        skipped[ranks] = std::move(*why);
-      else
-        placements[ranks] = place(request, hosts, ranks);
-    }
-  }
-  print_cases(plan, request.plan.device);
-  for (const auto& [ranks, why] : skipped) fmt::print("cases of {} ranks are skipped: {}\n", ranks, why);
-  const std::string& origin = request.allocation.origin;
-  if (request.each_host)
-    fmt::print("on each of the {} hosts of {} separately\n", hosts.size(), origin);
-  else if (placements.empty() && skipped.empty())
-    fmt::print("this machine has no GPU, so the places of the ranks are unknown\n");
-  if (placements.empty()) return;
-  std::size_t width = 4;
-  for (const HostInfo& host : hosts) width = std::max(width, host.name.size());
-  fmt::print("{:>5}  {:>5}  {:<{}}  {:>4}  {:>3}  {}\n", "ranks", "rank", "host", width, "NUMA", "GPU", "CPUs");
-  for (const auto& [ranks, placement] : placements) print_seats(placement, hosts, width);
-  if (!request.allocation.only_here())
-    fmt::print("hosts from {}; the others are assumed to be like this one\n", origin);
+void set_limits_of_hosts(RunRequest& request, const std::vector<HostInfo>& hosts) {
+  if (hosts.size() < 2) return;
+  request.limits.world_sizes = walk_hosts(request.allocation, request.plan.device, hosts.front().gpu_count);
+  request.limits.ranks_per_host = [&request, hosts](int ranks) {
+    int max_local = 1;
+    for (const RankSeat& seat : place(request, hosts, ranks).seats) max_local = std::max(max_local, seat.local_size);
+    return max_local;
+  };
 }
 
-}  // namespace assay::cli
+std::string dry_run_text(const RunRequest& request, const Plan& plan, const std::vector<HostInfo>& hosts) {
+  std::set<int> sizes;
+  for (const PlannedCase& planned : plan.cases) sizes.insert(planned.ranks);
+  std::string text = cases_text(plan, request.plan.device);
+  const std::string& origin = request.allocation.origin;
+  if (request.each_host) return text + fmt::format("on each of the {} hosts of {} separately\n", hosts.size(), origin);
+  // A GPU plan can be viewed on a machine without GPUs; placement is then unknown.
+  if (request.plan.device != DeviceKind::cpu && hosts.front().gpu_count == 0)
+    return text + "this machine has no GPU, so the places of the ranks are unknown\n";
+  std::size_t width = 4;
+  for (const HostInfo& host : hosts) width = std::max(width, host.name.size());
+  std::string seats;
+  for (const int ranks : sizes) {
+    if (const auto why = without_place(request, request.allocation.hosts, hosts, ranks))
+      text += fmt::format("cases of {} ranks are skipped: {}\n", ranks, *why);
+    else
+      seats += seats_text(place(request, hosts, ranks), hosts, width);
+  }
+  if (seats.empty()) return text;
+  text +=
+      fmt::format("{:>5}  {:>5}  {:<{}}  {:>4}  {:>3}  {}\n", "ranks", "rank", "host", width, "NUMA", "GPU", "CPUs") +
+      seats;
+  if (!request.allocation.only_here())
+    text += fmt::format("hosts from {}; the others are assumed to be like this one\n", origin);
+  return text;
+}
+
+}  // namespace assay

@@ -1,4 +1,4 @@
-// What the command line needs to know about this machine before anything runs.
+// What a plan needs to know about this machine before anything runs.
 #pragma once
 
 #include "harness/plan/plan.h"
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::cli {
+namespace assay {
 
 // The machine's memory (within cgroup and rlimit limits) and CPUs.
 PlanLimits machine_limits();
@@ -27,4 +27,4 @@ DeviceKind choose_device(std::string_view word);
 // requested by name and cannot be used, Error (exit code 4) if `auto` found it.
 int require_gpus(std::string_view word);
 
-}  // namespace assay::cli
+}  // namespace assay

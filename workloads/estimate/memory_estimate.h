@@ -1,8 +1,8 @@
 // The memory that a step of a model takes on each rank of a layout, planned without running it.
 #pragma once
 
-#include "cli/models.h"
 #include "harness/machine/hardware.h"
+#include "workloads/estimate/models.h"
 #include "workloads/nn/step_plan.h"
 
 #include <optional>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace assay::cli {
+namespace assay::estimate {
 
 struct MemoryEstimate {
   training::Settings settings;
@@ -32,12 +32,17 @@ struct Alternative {
 // A parameter and another value of it.
 using Change = std::pair<std::string, ParamValue>;
 
+// The device of a sheet.
+nn::DeviceProfile profile_of(const HardwareSheet& sheet);
+
 class MemoryEstimator {
  public:
-  // `hardware` is the name of a sheet or a file like them; empty: none, so a CPU, or a GPU if only those have the
-  // precision. Throws UsageError for a file that describes neither.
-  MemoryEstimator(const std::string& model, const std::string& hardware);
+  // A model of configs/models by name, or a file; on a CPU, or on a GPU if only those have the precision. Throws
+  // UsageError for a file that does not describe a model.
+  explicit MemoryEstimator(const std::string& model);
 
+  // The device that must hold it, instead; set() checks that it has the precision.
+  void set_hardware(HardwareSheet sheet) { hardware_ = std::move(sheet); }
   // Each text is name=value,name=value,... Throws UsageError for what does not go together, with the nearest that does.
   void set(const std::vector<std::string>& texts);
   MemoryEstimate estimate() const;
@@ -75,4 +80,4 @@ class MemoryEstimator {
   std::optional<HardwareSheet> hardware_;
 };
 
-}  // namespace assay::cli
+}  // namespace assay::estimate

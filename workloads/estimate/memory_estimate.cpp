@@ -1,5 +1,6 @@
-#include "cli/memory_estimate.h"
+#include "workloads/estimate/memory_estimate.h"
 
+#include "harness/core/configs.h"
 #include "harness/core/error.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
@@ -14,7 +15,7 @@
 #include <memory>
 #include <set>
 
-namespace assay::cli {
+namespace assay::estimate {
 
 namespace {
 
@@ -52,13 +53,16 @@ std::string text_of(const std::vector<Change>& changes) {
 
 }  // namespace
 
-MemoryEstimator::MemoryEstimator(const std::string& model, const std::string& hardware)
+nn::DeviceProfile profile_of(const HardwareSheet& sheet) {
+  return {sheet.kind == "cpu" ? DeviceKind::cpu : DeviceKind::cuda, sheet.memory_bytes.value_or(0)};
+}
+
+MemoryEstimator::MemoryEstimator(const std::string& model)
     : loaded_(load_model(find_config("models", "model", model))),
       schema_(settable(*loaded_.family)),
       params_(training::default_params(*loaded_.family)) {
   for (const ParamSpec& spec : schema_) params_.set(spec.name, spec.defaults.front());
   params_.set("model", model);
-  if (!hardware.empty()) hardware_ = read_hardware(find_config("hardware", "hardware sheet", hardware));
 }
 
 void MemoryEstimator::set(const std::vector<std::string>& texts) {
@@ -86,8 +90,7 @@ void MemoryEstimator::set(const std::vector<std::string>& texts) {
 }
 
 nn::DeviceProfile MemoryEstimator::profile() const {
-  if (hardware_)
-    return {hardware_->kind == "cpu" ? DeviceKind::cpu : DeviceKind::cuda, hardware_->memory_bytes.value_or(0)};
+  if (hardware_) return profile_of(*hardware_);
   return {precision() == "f32" || precision() == "bf16" ? DeviceKind::cpu : DeviceKind::cuda, 0};
 }
 
@@ -236,4 +239,4 @@ std::vector<Alternative> MemoryEstimator::alternatives() const {
   return all;
 }
 
-}  // namespace assay::cli
+}  // namespace assay::estimate

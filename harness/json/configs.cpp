@@ -1,8 +1,9 @@
-#include "cli/configs.h"
+#include "harness/json/configs.h"
 
+#include "harness/core/error.h"
 #include "harness/json/json.h"
 
-namespace assay::cli {
+namespace assay {
 
 std::vector<ConfigFile> config_files(std::string_view folder) {
   std::vector<ConfigFile> files;
@@ -17,4 +18,4 @@ std::vector<ConfigFile> config_files(std::string_view folder) {
   return files;
 }
 
-}  // namespace assay::cli
+}  // namespace assay

@@ -1,7 +1,7 @@
 // Models by name or file: what `assay list models` prints of them, and what `assay estimate` plans for.
 #pragma once
 
-#include "cli/configs.h"
+#include "harness/json/configs.h"
 #include "harness/json/fwd.h"
 #include "workloads/training/settings.h"
 #include "workloads/transformer/config.h"
@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-namespace assay::cli {
+namespace assay::estimate {
 
 struct LoadedModel {
   const training::ModelFamily* family = nullptr;
@@ -30,4 +30,4 @@ Json model_json(const ConfigFile& file);
 // The same as a few lines of text.
 std::string model_text(const Json& model);
 
-}  // namespace assay::cli
+}  // namespace assay::estimate

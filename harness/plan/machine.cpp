@@ -1,4 +1,4 @@
-#include "cli/machine.h"
+#include "harness/plan/machine.h"
 
 #include "harness/core/error.h"
 #include "harness/core/module.h"
@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <fstream>
 
-namespace assay::cli {
+namespace assay {
 
 namespace fs = std::filesystem;
 
@@ -77,4 +77,4 @@ int require_gpus(std::string_view word) {
       fmt::format("--device {}: the GPU cannot be used: {}; --device cpu measures the CPU", word, found.problem));
 }
 
-}  // namespace assay::cli
+}  // namespace assay

@@ -1,0 +1,122 @@
+#include "reports/sizing/request.h"
+
+#include "harness/core/configs.h"
+#include "harness/core/nearest.h"
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "reports/cost/cost.h"
+#include "reports/sizing/candidates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace assay::report::sizing {
+
+namespace {
+
+std::optional<double> read_positive(const std::string& flag, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const double value = parse_flag(flag, text, parse_real);
+  if (!(value > 0)) throw UsageError(fmt::format("{}: {} must be above 0", flag, one_line(text)));
+  return value;
+}
+
+void check_sets(const std::vector<std::string>& sets) {
+  static const std::vector<std::string> names = {"accumulate", "precision", "seq"};
+  for (const std::string& text : sets)
+    for (const std::string& pair : split_commas(text))
+      if (const std::string name = pair.substr(0, pair.find('='));
+          std::find(names.begin(), names.end(), name) == names.end())
+        throw UsageError(fmt::format("size: --set {}: cannot be set here{}", one_line(pair), suggestion(name, names)));
+}
+
+HardwareSheet sheet_of(const std::string& word) {
+  return read_hardware(find_config("hardware", "hardware sheet", word));
+}
+
+std::vector<HardwareSheet> read_hardware_list(const std::string& list) {
+  std::vector<HardwareSheet> all;
+  for (const std::string& word : list.empty() ? config_names("hardware") : split_commas(list))
+    all.push_back(sheet_of(word));
+  // Nobody rents a CPU for what needs a GPU, unless the user asks for it.
+  if (list.empty()) std::erase_if(all, [](const HardwareSheet& sheet) { return sheet.kind != "gpu"; });
+  return all;
+}
+
+void add(std::vector<HardwareSheet>& sheets, const HardwareSheet& sheet) {
+  if (std::none_of(sheets.begin(), sheets.end(), [&](const auto& known) { return known.name == sheet.name; }))
+    sheets.push_back(sheet);
+}
+
+Measured read_anchor(const std::string& text, std::vector<HardwareSheet>& sheets) {
+  const std::string flag = "size: --anchor " + one_line(text);
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos)
+    throw UsageError(fmt::format("{}: must be MACHINE=TOKENS_PER_S, the speed of one GPU: h100-sxm=9600", flag));
+  const HardwareSheet sheet = sheet_of(text.substr(0, equals));
+  const double speed = parse_flag(flag, text.substr(equals + 1), parse_real);
+  if (!(speed > 0)) throw UsageError(fmt::format("{}: the speed must be above 0", flag));
+  add(sheets, sheet);
+  return {.hardware = sheet.name,
+          .items_per_gpu = {speed, std::nullopt},
+          .ranks = std::nullopt,
+          .basis = Basis::anchor,
+          .source = fmt::format("--anchor, {} per second and GPU", format_number(speed, 0))};
+}
+
+}  // namespace
+
+double read_count(const std::string& flag, std::string text) {
+  static const std::vector<std::pair<char, double>> units = {{'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'T', 1e12}};
+  const std::string given = text;
+  double factor = 1;
+  for (const auto& [letter, value] : units)
+    if (!text.empty() && text.back() == letter) {
+      factor = value;
+      text.pop_back();
+      break;
+    }
+  const double count = factor * parse_flag(flag, text, parse_real);
+  if (count >= 1 && count <= 1e18) return count;
+  throw UsageError(
+      fmt::format("{}: {} must be at least 1 and at most 1e18: \"2e12\", \"300B\"", flag, one_line(given)));
+}
+
+std::vector<std::int64_t> read_gpus(const std::string& text) {
+  const std::size_t dots = text.find("..");
+  const std::int64_t low = parse_flag("size: --gpus", text.substr(0, dots), parse_integer);
+  const std::int64_t high =
+      dots == std::string::npos ? low : parse_flag("size: --gpus", text.substr(dots + 2), parse_integer);
+  if (low > high)
+    throw UsageError(fmt::format("size: --gpus: {} is reversed; did you mean {}..{}?", one_line(text), high, low));
+  if (low < 1 || high > parallel::max_dp)
+    throw UsageError(fmt::format("size: --gpus: {} must be from 1 to {}", one_line(text), parallel::max_dp));
+  std::vector<std::int64_t> all = {low};
+  for (std::int64_t gpus = 1; gpus < high; gpus *= 2)
+    if (gpus > low) all.push_back(gpus);
+  if (high > low) all.push_back(high);
+  return all;
+}
+
+SizeRequest read_request(const SizeFlags& flags) {
+  SizeRequest request;
+  request.gpus = read_gpus(flags.gpus);
+  request.hardware = read_hardware_list(flags.hardware);
+  request.sheets = load_hardware(configs_dir() / "hardware");
+  check_sets(flags.sets);
+  request.items = read_count("size: --tokens", flags.tokens);
+  request.budget = read_positive("size: --budget", flags.budget);
+  request.deadline = read_positive("size: --deadline", flags.deadline);
+  request.from = flags.from;
+  request.published = read_published(configs_dir() / "sizing" / "published.json");
+  request.prices = price_files(flags.prices.empty() ? std::nullopt : std::optional(flags.prices));
+  // Typical costs of owning say nothing about this buyer.
+  for (std::size_t i = flags.prices.empty() ? 0 : 1; i < request.prices.size(); ++i) request.prices[i].owned.clear();
+  for (const HardwareSheet& sheet : request.hardware) add(request.sheets, sheet);
+  if (!flags.prices.empty()) request.remarks = unused_prices(request.prices.front(), request.sheets);
+  for (const std::string& anchor : flags.anchors) request.measured.push_back(read_anchor(anchor, request.sheets));
+  return request;
+}
+
+}  // namespace assay::report::sizing

@@ -1,0 +1,42 @@
+// What the flags of `assay size` ask for.
+#pragma once
+
+#include "harness/machine/hardware.h"
+#include "reports/cost/price.h"
+#include "reports/sizing/forecast.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::report::sizing {
+
+// As typed; empty: not given.
+struct SizeFlags {
+  std::string model, tokens, budget, deadline, hardware, gpus = "1..64", prices;
+  std::vector<std::string> sets, from, anchors;
+};
+
+struct SizeRequest {
+  double items = 0;                        // tokens or images of the whole training
+  std::optional<double> budget, deadline;  // USD, hours
+  std::vector<std::int64_t> gpus;          // ascending
+  std::vector<HardwareSheet> hardware;     // that is tried
+  std::vector<HardwareSheet> sheets;       // all that are known
+  std::vector<Measured> measured;          // by the user
+  std::vector<PriceFile> prices;
+  std::vector<std::string> remarks;  // on what the user gave and nothing can use
+  Published published;
+  std::vector<std::string> from;  // run directories, as typed
+};
+
+// Throws UsageError for a flag or a file that cannot be used. Does not read the runs of `from`.
+SizeRequest read_request(const SizeFlags& flags);
+
+// "8" or "1..64": both ends, and the powers of two between them.
+std::vector<std::int64_t> read_gpus(const std::string& text);
+// "300000000000", "3e11", "300B".
+double read_count(const std::string& flag, std::string text);
+
+}  // namespace assay::report::sizing

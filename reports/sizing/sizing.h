@@ -1,0 +1,79 @@
+// Which of the requested machines hold a model, and which of those suffice for the budget and the deadline.
+#pragma once
+
+#include "harness/core/error.h"
+#include "harness/json/fwd.h"
+#include "reports/data/run_set.h"
+#include "reports/sizing/candidates.h"
+#include "reports/sizing/request.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::report::sizing {
+
+// The model's memory, as planned by others.
+struct Planner {
+  std::string model;
+  std::string precision;
+  std::int64_t seq = 0;  // 0: images
+  // How so many GPUs hold the model best; the sheet gives their memory.
+  std::function<parallel::Held(const HardwareSheet&, std::int64_t gpus)> on;
+  // The fewest GPUs above `gpus` that hold it; nothing if none do.
+  std::function<std::optional<std::int64_t>(const HardwareSheet&, std::int64_t gpus)> fewest_above;
+};
+
+struct Sized {
+  Candidate candidate;
+  parallel::Held held;
+  std::uint64_t memory_bytes = 0;       // of a GPU
+  std::optional<PyTorchRatio> pytorch;  // of this model on such a device
+
+  Range items_per_gpu() const;  // per second
+};
+
+struct Rejected {
+  std::string hardware;
+  std::int64_t gpus = 1;
+  std::string reason;
+  bool judged = true;  // false: what is known does not suffice to say
+  std::optional<std::uint64_t> short_by_bytes;
+
+  static void members(auto& self, auto& io) {
+    io("hardware", self.hardware), io("gpus", self.gpus), io("reason", self.reason), io("judged", self.judged);
+    io("short_by_bytes", self.short_by_bytes);
+  }
+};
+
+struct SizeAnswer {
+  std::string model;
+  std::string precision;
+  std::int64_t seq = 0;  // 0: images
+  double items = 0;      // of the whole training
+  std::optional<double> budget, deadline;
+  std::vector<Sized> ranked;       // cheapest at most first; those without a price last
+  std::vector<Rejected> rejected;  // by hardware
+  std::vector<std::string> would;  // if nothing is ranked: what would fit
+  std::vector<std::string> remarks;
+  Published published;
+
+  // Of each hardware the one with the least cost.
+  std::vector<const Sized*> best() const;
+  const char* item() const { return seq > 0 ? "tokens" : "images"; }
+  // failed: nothing fits; no_data: nothing could be judged.
+  ExitCode code() const;
+};
+
+// `runs` may be null. Throws Error (no_data) if there are runs and none has a speed of this model.
+SizeAnswer size(SizeRequest request, const RunSet* runs, const Planner& planner);
+
+// What a runner-up's machines must cost per hour to cost as much as the first in all; nothing without prices.
+std::optional<Range> break_even(const SizeAnswer& answer, const Sized& runner_up);
+
+Json to_json(const SizeAnswer& answer);
+std::string to_text(const SizeAnswer& answer);
+
+}  // namespace assay::report::sizing
