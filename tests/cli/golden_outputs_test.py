@@ -206,6 +206,25 @@ class Gate(GoldenCase):
         self.goldens.check("gate.json", dict(zip(names, (document for document, _ in found))))
         self.goldens.check("gate.txt", "\n".join(text for _, text in found))
 
+    def test_every_problem_of_tests(self):
+        """Those that need no figure: wrong and slow ones take what a busy machine may not give, and are in gate_test.py."""
+        names = [code["id"] for code in self.listed() if code["injectable"] and not code["test"].startswith("gpu-")
+                 and (code["test"] != "audit" or code["id"].startswith("audit-"))
+                 and (code["test"] == "disk" or not code["id"].startswith(("wrong-", "slow-")))]
+        self.assertGreaterEqual(len(names), 8)
+
+        def injected(name):
+            """Its finding; what hangs takes its whole budget."""
+            code, out = self.gate("--inject", name, "--json", "--budget", "8s" if name.endswith("-hung") else "60s")
+            document = self.goldens.json("gate", out)
+            for each in document["findings"]:
+                text = re.sub("assay-gate-[^/]*", "assay-gate", each["text"])
+                each["text"] = re.sub(r"[\d.]+(e[-+]\d+)?", "N", text)
+            return {"exit": code, "verdict": document["verdict"], "findings": document["findings"],
+                    "states": [(test["test"], test["state"]) for test in document["tests"]]}
+
+        self.goldens.check("gate-tests.json", dict(zip(names, self.batch(injected, names))))
+
     def test_the_list(self):
         self.goldens.check("gate-list.json", self.goldens.json("gate-list", self.gate("--list", "--json")[1]))
         self.goldens.check_added("gate-list")
