@@ -83,7 +83,7 @@ class Goldens:
             return
         expected = file.read_text() if file.exists() else ""
         if expected != found:
-            lines = list(difflib.unified_diff(expected.splitlines(), found.splitlines(), f"outputs/{name}", "now", "", "", 2))
+            lines = list(difflib.unified_diff(expected.splitlines(), found.splitlines(), f"outputs/{name}", "now", n=2, lineterm=""))
             left_out = [f"... and {len(lines) - SHOWN} lines more"] if len(lines) > SHOWN else []
             self.test.fail("\n".join([*lines[:SHOWN], *left_out,
                                       f"if this is intended: python3 {sys.argv[0]} --rewrite, with ASSAY set"]))
