@@ -2,6 +2,7 @@
 #include "harness/process/run.h"
 
 #include "harness/core/error.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,6 +40,12 @@ bool is_dead(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string word, state;
   return !(file >> word >> word >> state) || state == "Z" || state == "X";
+}
+
+// Prints the process id of a descendant in a session of its own, and ends.
+std::string leave_one_behind(const std::filesystem::path& mark) {
+  return "setsid sh -c 'echo $$; : >" + mark.string() + "; exec sleep 1000' & while [ ! -e " + mark.string() +
+         " ]; do sleep 0.01; done";
 }
 
 // That nothing is left after a test: no zombie and no descriptor.
@@ -122,11 +129,10 @@ TEST_F(RunProcess, AnOutputThatIsTooLongCountsEvenIfItsEndIsReadLast) {
 }
 
 TEST_F(RunProcess, TheLimitEndsIt) {
-  ProcessRun run = shell("echo begun; exec sleep 1000");
-  run.limit_seconds = 0.2;
+  ProcessRun run = shell("exec sleep 1000");
+  run.limit_seconds = 0.1;
   const FinishedProcess done = run_process(run);
   EXPECT_EQ(done.stopped, Stopped::late);
-  EXPECT_EQ(done.output, "begun\n");
   EXPECT_FALSE(done.code);
   EXPECT_EQ(done.problem, "");
 }
@@ -137,22 +143,29 @@ TEST_F(RunProcess, ALimitThatIsOverEndsItAtOnce) {
   EXPECT_EQ(run_process(run).stopped, Stopped::late);
 }
 
+// Is ended for its output, which it prints once it is ready.
+ProcessRun ended_when_ready(const std::string& trap) {
+  ProcessRun run = shell(trap + "echo $$ >&2; head -c 2000 /dev/zero; while :; do sleep 0.01; done");
+  run.max_output = 1000;
+  run.ends_beyond = true;
+  return run;
+}
+
 TEST_F(RunProcess, SigtermComesFirst) {
-  ProcessRun run = shell("trap 'echo asked; exit 3' TERM; echo begun; while :; do sleep 0.01; done");
-  run.limit_seconds = 0.3;
+  ProcessRun run = ended_when_ready("trap 'echo asked >&2; exit 3' TERM; ");
   run.grace_seconds = 1000;
   const FinishedProcess done = run_process(run);
-  EXPECT_EQ(done.stopped, Stopped::late);
-  EXPECT_EQ(done.output, "begun\nasked\n");
+  EXPECT_EQ(done.stopped, Stopped::too_long);
+  EXPECT_FALSE(done.code);
+  EXPECT_THAT(done.errors, testing::EndsWith("\nasked\n"));
 }
 
 TEST_F(RunProcess, SigkillEndsWhatIgnoresSigterm) {
-  ProcessRun run = shell("trap '' TERM; echo begun; while :; do sleep 0.01; done");
-  run.limit_seconds = 0.2;
+  ProcessRun run = ended_when_ready("trap '' TERM; ");
   run.grace_seconds = 0.1;
   const FinishedProcess done = run_process(run);
-  EXPECT_EQ(done.stopped, Stopped::late);
-  EXPECT_EQ(done.output, "begun\n");
+  EXPECT_EQ(done.stopped, Stopped::too_long);
+  EXPECT_NE(::kill(std::stoi(done.errors), 0), 0);
 }
 
 TEST_F(RunProcess, WhatItLeavesInItsGroupIsKilled) {
@@ -165,7 +178,8 @@ TEST_F(RunProcess, WhatItLeavesInItsGroupIsKilled) {
 }
 
 TEST_F(RunProcess, ADescendantThatHoldsThePipeIsNotWaitedFor) {
-  const FinishedProcess done = run_process(shell("setsid sh -c 'echo $$; exec sleep 1000' & sleep 0.2"));
+  const test::TemporaryFolder folder;
+  const FinishedProcess done = run_process(shell(leave_one_behind(folder.path() / "left")));
   EXPECT_EQ(done.code, 0);
   ::kill(std::stoi(done.output), SIGKILL);
 }
@@ -229,19 +243,19 @@ TEST_F(RunProcess, OneThatIsLateDoesNotEndTheOthers) {
 using WithChildren = RunProcess;
 
 TEST_F(WithChildren, EverythingThatIsLeftIsKilled) {
+  const test::TemporaryFolder folder;
   Children children("the test");
-  const FinishedProcess done = children.run(shell("setsid sh -c 'echo $$; exec sleep 1000' & sleep 0.2"));
+  const FinishedProcess done = children.run(shell(leave_one_behind(folder.path() / "left")));
   EXPECT_EQ(done.code, 0);
   EXPECT_NE(::kill(std::stoi(done.output), 0), 0);
 }
 
-TEST_F(WithChildren, TheLimitEndsEverything) {
+TEST_F(WithChildren, OneThatIsEndedDoesNotEndTheOthers) {
   Children children("the test");
-  std::vector<ProcessRun> runs{shell("echo $$; trap '' TERM; while :; do sleep 0.01; done"), shell("exit 4")};
-  for (ProcessRun& run : runs) run.limit_seconds = 0.5;
-  const std::vector<FinishedProcess> all = children.run_all(runs);
-  EXPECT_EQ(all[0].stopped, Stopped::late);
-  EXPECT_NE(::kill(std::stoi(all[0].output), 0), 0);
+  const std::vector<FinishedProcess> all =
+      children.run_all({ended_when_ready("trap '' TERM; "), shell("sleep 0.1; exit 4")});
+  EXPECT_EQ(all[0].stopped, Stopped::too_long);
+  EXPECT_NE(::kill(std::stoi(all[0].errors), 0), 0);
   EXPECT_EQ(all[1].code, 4);
   EXPECT_FALSE(children.interrupted());
 }
@@ -271,10 +285,15 @@ TEST_F(WithChildren, AfterASignalAProcessMayEndInOrder) {
 }
 
 TEST_F(WithChildren, IdleIsCalledWhileAProcessIsSilent) {
+  const test::TemporaryFolder folder;
+  const std::string mark = (folder.path() / "mark").string();
   int calls = 0;
-  Children children("the test", 5, [&] { ++calls; });
-  EXPECT_EQ(children.run(shell("sleep 1.2")).code, 0);
-  EXPECT_GE(calls, 2);
+  Children children("the test", 5, [&] {
+    if (++calls == 2) std::ofstream(mark) << "go on";
+  });
+  ProcessRun run = shell("while [ ! -e " + mark + " ]; do sleep 0.01; done");
+  run.limit_seconds = 50;  // without it, the loop wakes once a minute
+  EXPECT_EQ(children.run(run).code, 0);
 }
 
 }  // namespace
