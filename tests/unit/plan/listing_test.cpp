@@ -21,7 +21,7 @@ TEST(Listing, HasWhatAParameterHasAndNothingElse) {
   EXPECT_EQ(params[1]["sweep"], Json({1024, 2048, 4096, 8192, 16384}));
   EXPECT_EQ(params[1]["type"], "bytes");
   EXPECT_EQ(params[3]["maximum"], 1.0);
-  EXPECT_EQ(params[6]["devices"], Json({"cpu"}));
+  EXPECT_EQ(params[6]["devices"], Json::array({"cpu"}));
   EXPECT_FALSE(params[6].contains("minimum"));
 }
 

@@ -258,7 +258,8 @@ TEST(Pack, AnotherVerdictIsNamedWithBothPrograms) {
 struct Files : test::TemporaryFolder {
   Files() {
     std::filesystem::create_directory(run);
-    for (const auto& [name, text] : run_with(record_json()).files) replace_file(run / name, text);
+    const PackedRun packed = run_with(record_json());
+    for (const auto& [name, text] : packed.files) replace_file(run / name, text);
     replace_file(floors, floors_text);
   }
   std::unique_ptr<const Judged> pack_up() const {

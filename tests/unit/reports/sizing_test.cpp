@@ -418,15 +418,15 @@ TEST(SizeAnswer, RanksWhatHoldsTheModelByCost) {
   SizeRequest request = request_of({1, 2, 8});
   request.measured = {measured_on("small", 500, 8), measured_on("large", 900, 2)};
   const SizeAnswer answer = size(request, nullptr, planner_of_100_gib());
-  // 2 of the large one: 3.6e9 / 1800 s at USD 6 an hour; 8 of the small one: 3.6e9 / 4000 s at USD 8.
-  ASSERT_EQ(answer.ranked.size(), 2u);
+  // 8 of the small one take 3.6e9 / 4000 s at USD 8 an hour, 2 of the large one 3.6e9 / 1800 s at USD 6. 8 of the large
+  // one have no price, as machines of two GPUs do not work together.
+  ASSERT_EQ(answer.ranked.size(), 3u);
   EXPECT_EQ(answer.ranked[0].candidate.hardware, "small");
   EXPECT_EQ(answer.ranked[1].candidate.hardware, "large");
+  EXPECT_FALSE(answer.ranked[2].candidate.offer);
   EXPECT_EQ(answer.ranked[1].held.layout.dp, 2);
   EXPECT_EQ(answer.best().size(), 2u);
   EXPECT_EQ(answer.code(), ExitCode::ok);
-  // 1 and 2 of the small one and 1 of the large one are too few; 8 of the large one have no price, as two machines of
-  // two GPUs do not work together, but are not limited by a budget.
   ASSERT_EQ(answer.rejected.size(), 3u);
   EXPECT_EQ(answer.rejected[0].reason,
             "does not hold it: short by 80 GiB with micro_batch 1, zero 0, checkpointing none");
