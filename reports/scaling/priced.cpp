@@ -13,7 +13,7 @@ namespace assay::report::scaling {
 
 namespace {
 
-const char* word_of(Mode mode) { return mode == Mode::strong ? "strong" : "weak"; }
+const char* scaling_word(Mode mode) { return mode == Mode::strong ? "strong" : "weak"; }
 
 PricedProjection priced(const Series& series, Projection projection, const PriceSource& prices) {
   const Entry& entry = series.points.back().entries.front();
@@ -43,7 +43,7 @@ Json json_of_one(const PricedProjection& one) {
   const Series& series = one.series;
   const Projection& projection = one.projection;
   Json json = {{"title", series.title},
-               {"scaling", word_of(series.mode)},
+               {"scaling", scaling_word(series.mode)},
                {"figure", series.figure},
                {"model", projection.model},
                {"residual", projection.rms},
@@ -80,7 +80,7 @@ std::string text_of_one(const PricedProjection& one) {
   std::string text = fmt::format(
       "{}, {} scaling, measured at {} ranks\n"
       "  by {}, residual {}; {} ranks from the smaller sizes: {}, measured {} ({:+.1f} %)\n",
-      one_line(series.title), word_of(series.mode), fmt::join(sizes, ", "), projection.model,
+      one_line(series.title), scaling_word(series.mode), fmt::join(sizes, ", "), projection.model,
       format_percent(projection.rms), projection.held_out, seconds(projection.held_out_predicted),
       seconds(projection.held_out_time), 100 * projection.error);
   for (const Projected& size : projection.sizes) {

@@ -27,7 +27,7 @@ std::string figure(double value) {
 
 std::string dollars(double value) { return format_number(value, 2); }
 
-std::string text_of(const Range& range) {
+std::string range_text(const Range& range) {
   if (!range.high) return fmt::format("at least {}", figure(range.low));
   const std::string low = figure(range.low), high = figure(*range.high);
   return low == high ? low : fmt::format("{} to {}", low, high);
@@ -78,18 +78,18 @@ std::string price_text(const Candidate& own) {
   const auto usd = own.usd();
   if (!usd) return ", no price is known";
   const Offer& offer = *own.offer;
-  return fmt::format(", USD {} ({}{} {}, {}{}USD {} an hour, {})", text_of(*usd),
+  return fmt::format(", USD {} ({}{} {}, {}{}USD {} an hour, {})", range_text(*usd),
                      offer.machines > 1 ? fmt::format("{} x ", offer.machines) : "", one_line(offer.machine),
                      offer.owned ? "owned" : "on demand", offer.region.empty() ? "" : one_line(offer.region) + ", ",
                      own.gpus < offer.gpus ? fmt::format("{} GPUs idle, ", offer.gpus - own.gpus) : "",
                      dollars(offer.usd_per_hour), offer.date.empty() ? "of unknown date" : "price of " + offer.date);
 }
 
-std::string text_of(const SizeAnswer& answer, const Sized& sized) {
+std::string sized_text(const SizeAnswer& answer, const Sized& sized) {
   const Candidate& own = sized.candidate;
   const parallel::Held& held = sized.held;
   const auto usd = own.usd();
-  std::string text = fmt::format("{}: {} h{}", name_of(own), text_of(own.hours), price_text(own));
+  std::string text = fmt::format("{}: {} h{}", name_of(own), range_text(own.hours), price_text(own));
   if (answer.deadline && !surely_within(own.hours, answer.deadline)) text += "; may miss the deadline";
   if (answer.budget && usd && !surely_within(*usd, answer.budget)) text += "; may exceed the budget";
   const Range speed = sized.items_per_gpu();
@@ -97,9 +97,9 @@ std::string text_of(const SizeAnswer& answer, const Sized& sized) {
       "\n  holds it with micro_batch {}, zero {}, checkpointing {}: {} of {}\n"
       "  step {} s, {} {} per second on each; {}: {}\n",
       held.micro_batch, held.layout.zero, held.checkpointing, bytes_text(held.total_bytes),
-      bytes_text(sized.memory_bytes), text_of(own.step.seconds),
-      speed.low > 0 ? text_of(speed) : "at most " + figure(*speed.high), answer.item(), sizing::name_of(own.step.basis),
-      one_line(own.step.source, 400));
+      bytes_text(sized.memory_bytes), range_text(own.step.seconds),
+      speed.low > 0 ? range_text(speed) : "at most " + figure(*speed.high), answer.item(),
+      sizing::name_of(own.step.basis), one_line(own.step.source, 400));
   if (const auto& ratio = sized.pytorch)
     return text + fmt::format("  Assay over PyTorch: {:.2f} ({:.2f} to {:.2f}; {})\n", ratio->value, ratio->low,
                               ratio->high, ratio->source);
@@ -205,7 +205,7 @@ std::string to_text(const SizeAnswer& answer) {
       fmt::format("{}, {} {} in {}{}\n\n", one_line(answer.model), format_number(answer.items, 0), answer.item(),
                   answer.precision, answer.seq > 0 ? fmt::format(", seq {}", answer.seq) : "");
   if (best.empty()) text += "nothing fits\n";
-  for (const Sized* each : best) text += text_of(answer, *each);
+  for (const Sized* each : best) text += sized_text(answer, *each);
   text += order_text(best, answer) + rejected_text(answer.rejected);
   if (!answer.would.empty()) text += fmt::format("\nwhat would: {}\n", fmt::join(answer.would, "\n            "));
   for (const std::string& remark : answer.remarks) text += fmt::format("\n{}\n", remark);

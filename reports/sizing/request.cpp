@@ -44,7 +44,7 @@ std::vector<HardwareSheet> read_hardware_list(const std::string& list) {
   return all;
 }
 
-void add(std::vector<HardwareSheet>& sheets, const HardwareSheet& sheet) {
+void add_sheet(std::vector<HardwareSheet>& sheets, const HardwareSheet& sheet) {
   if (std::none_of(sheets.begin(), sheets.end(), [&](const auto& known) { return known.name == sheet.name; }))
     sheets.push_back(sheet);
 }
@@ -57,7 +57,7 @@ Measured read_anchor(const std::string& text, std::vector<HardwareSheet>& sheets
   const HardwareSheet sheet = sheet_of(text.substr(0, equals));
   const double speed = parse_flag(flag, text.substr(equals + 1), parse_real);
   if (!(speed > 0)) throw UsageError(fmt::format("{}: the speed must be above 0", flag));
-  add(sheets, sheet);
+  add_sheet(sheets, sheet);
   return {.hardware = sheet.name,
           .items_per_gpu = {speed, std::nullopt},
           .ranks = std::nullopt,
@@ -113,7 +113,7 @@ SizeRequest read_request(const SizeFlags& flags) {
   request.prices = price_files(flags.prices.empty() ? std::nullopt : std::optional(flags.prices));
   // Typical costs of owning say nothing about this buyer.
   for (std::size_t i = flags.prices.empty() ? 0 : 1; i < request.prices.size(); ++i) request.prices[i].owned.clear();
-  for (const HardwareSheet& sheet : request.hardware) add(request.sheets, sheet);
+  for (const HardwareSheet& sheet : request.hardware) add_sheet(request.sheets, sheet);
   if (!flags.prices.empty()) request.remarks = unused_prices(request.prices.front(), request.sheets);
   for (const std::string& anchor : flags.anchors) request.measured.push_back(read_anchor(anchor, request.sheets));
   return request;
