@@ -96,10 +96,16 @@ struct CheckResult {
   ExitCode code() const;
 };
 
+// Rules that have changed since packs were first written: a pack is judged by those of its time.
+struct CheckRules {
+  bool whole_runs = true;  // a required floor is inconclusive while a run has not measured all its cases
+};
+
 // `families`: those that this build knows, to suggest the nearest name if a pattern matches nothing.
 // Throws UsageError if a floor's unit is that of no record that it matches, or neither they nor the table know its
 // metric.
-CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std::string> families);
+CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std::string> families,
+                  const CheckRules& rules = {});
 
 // One line per floor, as pytest prints tests, with reasons below it.
 Document check_document(const CheckResult& result);

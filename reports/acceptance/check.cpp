@@ -118,7 +118,7 @@ std::string unfinished(const Floor& floor, const RunSet& runs) {
 }
 
 void conclude(FloorResult& result, const RunSet& runs, const std::vector<std::string>& hosts,
-              const std::string& missing) {
+              const std::string& missing, const CheckRules& rules) {
   const Floor& floor = *result.floor;
   const auto first = [&](Outcome outcome) -> const Judgement* {
     for (const Judgement& each : result.records)
@@ -138,7 +138,8 @@ void conclude(FloorResult& result, const RunSet& runs, const std::vector<std::st
   if (floor.required && !hosts.empty() && (unsure || passed))
     return settle(Verdict::fail, fmt::format("required, but no record of host {}", fmt::join(hosts, "; host ")));
   if (unsure) return settle(Verdict::inconclusive, unsure->reason);
-  if (const std::string left = floor.required && passed ? unfinished(floor, runs) : ""; !left.empty())
+  if (const std::string left = rules.whole_runs && floor.required && passed ? unfinished(floor, runs) : "";
+      !left.empty())
     return settle(Verdict::inconclusive, "required, but " + left);
   if (passed) return settle(Verdict::pass, passed->reason);
   if (unusable) return settle(Verdict::not_judged, unusable->reason);
@@ -224,7 +225,8 @@ ExitCode CheckResult::code() const {
   return count(Verdict::inconclusive) > 0 || count(Verdict::pass) == 0 ? ExitCode::no_data : ExitCode::ok;
 }
 
-CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std::string> families) {
+CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std::string> families,
+                  const CheckRules& rules) {
   Index index;
   std::set<std::string> metrics;
   for (std::size_t i = 0; i < runs.entries().size(); ++i) {
@@ -264,7 +266,7 @@ CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std:
     if (std::none_of(result.records.begin(), result.records.end(),
                      [](const Judgement& one) { return one.limit.has_value(); }))
       result.unmeasured = missing;
-    conclude(result, runs, without, missing);
+    conclude(result, runs, without, missing, rules);
     all.results.push_back(std::move(result));
   }
   problems.raise();

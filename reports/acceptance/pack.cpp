@@ -19,7 +19,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int pack_schema = 1;
 constexpr std::string_view pack_kind = "assay check pack";
 constexpr const char* manifest_name = "manifest.json";
 constexpr const char* sums_name = "SHA256SUMS";
@@ -35,7 +34,7 @@ struct ManifestRun {
 };
 
 struct Manifest {
-  int schema = pack_schema;
+  int schema = 0;
   std::string kind;
   std::string floors;  // its file
   bool injected = false;
@@ -80,6 +79,7 @@ ManifestRun describe(const PackedRun& run, std::string folder, const Judge& judg
 
 std::string manifest_of(const Pack& pack) {
   Manifest manifest;
+  manifest.schema = pack.schema;
   manifest.kind = pack_kind;
   manifest.floors = floors_path(pack.floors_name);
   manifest.injected = pack.injected;
@@ -127,10 +127,11 @@ Pack pack_of(std::vector<TarMember> members) {
   Files files;
   for (TarMember& member : members) files.emplace(std::move(member.name), std::move(member.bytes));
   const auto manifest = read_text<Manifest>(take(files, manifest_name));
-  if (manifest.schema != pack_schema || manifest.kind != pack_kind)
-    throw Error(fmt::format("{} is not of \"{}\", schema {}", manifest_name, pack_kind, pack_schema));
+  if (manifest.schema < 1 || manifest.schema > pack_schema || manifest.kind != pack_kind)
+    throw Error(fmt::format("{} is not of \"{}\", schema 1 to {}", manifest_name, pack_kind, pack_schema));
   const auto last_part = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
   Pack pack;
+  pack.schema = manifest.schema;
   pack.floors_name = last_part(manifest.floors);
   pack.floors = take(files, floors_path(pack.floors_name));
   pack.injected = manifest.injected;
@@ -193,6 +194,8 @@ std::vector<RunData> runs_of(const Pack& pack, const std::string& name) {
   }
   return runs;
 }
+
+CheckRules rules_of(int schema) { return {.whole_runs = schema >= 2}; }
 
 std::string pack_bytes(const Pack& pack) {
   std::vector<TarMember> members{{manifest_name, manifest_of(pack)},

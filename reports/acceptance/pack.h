@@ -34,7 +34,11 @@ struct PackedRun {
   std::map<std::string, std::string> files;  // run.json, records.jsonl and what the records name in series/
 };
 
+// The schema of new packs. Packs of schema 1 were judged without CheckRules::whole_runs.
+inline constexpr int pack_schema = 2;
+
 struct Pack {
+  int schema = pack_schema;
   std::vector<PackedRun> runs;  // in the order of their directories' paths
   std::string floors_name;      // "ci-floors.json"
   std::string floors;           // its text
@@ -42,6 +46,9 @@ struct Pack {
   Judge judge;
   VerdictFiles verdict;
 };
+
+// The rules by which packs of this schema were judged.
+CheckRules rules_of(int schema);
 
 // A run directory's files. Throws UsageError if it holds no run, Error if a file cannot be read.
 PackedRun pack_run(const std::filesystem::path& dir);

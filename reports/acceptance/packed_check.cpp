@@ -25,10 +25,11 @@ std::string read_pack_file(const fs::path& path) {
 
 }  // namespace
 
-Judged::Judged(std::vector<RunData> judged_runs, Floors by, bool injected, std::span<const std::string> families)
+Judged::Judged(std::vector<RunData> judged_runs, Floors by, bool injected, std::span<const std::string> families,
+               const CheckRules& rules)
     : floors(std::move(by)),
       runs(std::move(judged_runs), injected ? Injected::include : Injected::keep),
-      result(check(runs, floors, families)) {}
+      result(check(runs, floors, families, rules)) {}
 
 void require_place_for_pack(const fs::path& path) {
   if (path == "-") throw UsageError("check: --pack needs a file, not standard output");
@@ -85,8 +86,8 @@ PackCheck check_pack(const std::string& path, std::optional<Floors> floors, bool
   PackCheck made;
   made.as_packed = !floors && (pack.injected || !injected);
   if (!floors) floors = parse_floors(pack.floors, fs::path(path) / "floors" / pack.floors_name);
-  made.judged =
-      std::make_unique<const Judged>(runs_of(pack, path), std::move(*floors), pack.injected || injected, families);
+  made.judged = std::make_unique<const Judged>(runs_of(pack, path), std::move(*floors), pack.injected || injected,
+                                               families, made.as_packed ? rules_of(pack.schema) : CheckRules());
   try {
     made.recomputed = recompute(made.judged->result);
   } catch (const Error& error) {

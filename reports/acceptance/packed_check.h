@@ -14,7 +14,8 @@ namespace assay::report {
 
 // Runs, the floors they were judged by, and the judgement, which refers to both.
 struct Judged {
-  Judged(std::vector<RunData> judged_runs, Floors by, bool injected, std::span<const std::string> families);
+  Judged(std::vector<RunData> judged_runs, Floors by, bool injected, std::span<const std::string> families,
+         const CheckRules& rules = {});
 
   Floors floors;
   RunSet runs;

@@ -43,7 +43,6 @@ class OldPack(AssayCase):
     def test_floors_that_are_missed_and_cannot_be_judged(self):
         self.check_pack("fails")
 
-    @unittest.expectedFailure   # A required floor of a run that did not finish is now inconclusive, also in packs of before.
     def test_a_run_that_did_not_finish(self):
         self.check_pack("unfinished")
 
