@@ -43,7 +43,7 @@ std::string xid_text(const KernelEvent& event) {
 void judge_host(const AuditedHost& from, AcceptedHost& host) {
   HostCheck& check = host.checks["audit"];
   if (from.state != AuditState::ok)
-    check.note(CheckState::fail, fmt::format("{}: {}", word_of(from.state), from.error));
+    check.note(CheckState::fail, fmt::format("{}: {}", assay::word_of(from.state), from.error));
   else
     check.note(CheckState::pass, "");
   for (const Finding& problem : from.problems) {
