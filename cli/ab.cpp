@@ -3,6 +3,8 @@
 #include "cli/command.h"
 #include "cli/command_sides.h"
 #include "cli/files.h"
+#include "cli/formats.h"
+#include "harness/ab/command_figures.h"
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
@@ -24,7 +26,7 @@ namespace assay::cli {
 namespace {
 
 struct AbOptions {
-  std::string a, b, metric, tolerance = "2%", error = "5%", budget = "10m", seed;
+  std::string a, b, metric, better, tolerance = "2%", error = "5%", budget = "10m", seed;
   std::vector<std::string> cases;
   bool json = false;
 };
@@ -153,11 +155,13 @@ void explain(const ab::Result& result, const ab::Options& options) {
 
 ExitCode ab(const AbOptions& asked) {
   const ab::Options options = read_options(asked);
-  std::string metric = asked.metric;
-  const ab::Result result = compare_commands("ab", asked.a, asked.b, reader_by(metric, asked.cases), options);
+  ab::CommandFigures figures(asked.metric, asked.cases, better_if_any(asked.better));
+  const auto read = [&](const CommandOutput& output, char side) { return figures.read(output, side); };
+  const ab::Result result = compare_commands("ab", asked.a, asked.b, read, options);
+  for (const std::string& remark : figures.remarks()) say("assay: ab: {}\n", remark);
   if (result.ended != ab::Ended::decided) explain(result, options);
   if (asked.json)
-    fmt::print("{}", dump_document(to_json(result, asked, options, metric)));
+    fmt::print("{}", dump_document(to_json(result, asked, options, figures.metric())));
   else if (result.all.pairs > 0)
     print(document_of(result, options));
   switch (result.all.verdict) {
@@ -175,9 +179,9 @@ Command ab_command(CLI::App& root) {
   app->add_option("--a", options->a, "The command to compare with")->required()->type_name("COMMAND");
   app->add_option("--b", options->b, "The command to judge")->required()->type_name("COMMAND");
   app->add_option("--metric", options->metric,
-                  "time (wall time); lines (\"name value unit better\" on each line of output); or the name of a\n"
-                  "number in the last line of output, a JSON object with \"better\": \"higher\" or \"lower\".\n"
+                  "time (wall time); lines (\"name value unit better\" on each line of output); or NAME, see below.\n"
                   "Without it: lines if the output is nothing else, otherwise time");
+  add_better_option(*app, options->better);
   app->add_option("--case", options->cases, "Of lines, judge only this case; may be given several times")
       ->allow_extra_args(false);
   app->add_option("--tolerance", options->tolerance, "Changes up to this size are the same")->capture_default_str();
@@ -185,7 +189,7 @@ Command ab_command(CLI::App& root) {
   app->add_option("--budget", options->budget, "Time for everything (90s, 10m, 1h)")->capture_default_str();
   app->add_option("--seed", options->seed, "Of the order within pairs; by default a new one each time");
   app->add_flag("--json", options->json, "As JSON");
-  app->footer(ab_footer);
+  app->footer(std::string(ab_footer) + "\n\n" + metric_grammar);
   return {app, [options] { return ab(*options); }};
 }
 

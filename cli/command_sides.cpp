@@ -1,13 +1,11 @@
 #include "cli/command_sides.h"
 
-#include "cli/ab_figures.h"
 #include "harness/core/error.h"
 #include "harness/core/text.h"
+#include "harness/process/run.h"
 #include "harness/run/progress.h"
 
 #include <fmt/format.h>
-
-#include <algorithm>
 
 namespace assay::cli {
 
@@ -35,7 +33,7 @@ class CommandSides {
       throw Error(fmt::format("{} {}: {}\n{}", name, done.problem, one_line(command),
                               last_lines(tail_of(done.errors, 1000), 10)));
     try {
-      return read_(done, name);
+      return read_({done.output, done.whole, done.seconds}, name);
     } catch (const UsageError& error) {
       if (run < 2) throw;
       throw Error(error.what());  // it has printed the figure before
@@ -49,23 +47,6 @@ class CommandSides {
 };
 
 }  // namespace
-
-FigureReader reader_by(std::string& metric, const std::vector<std::string>& cases) {
-  return [&](const FinishedProcess& done, char side) {
-    if (metric.empty()) metric = done.whole ? metric_from(done.output) : "time";
-    if (!done.whole && metric == "lines") throw UsageError(fmt::format("{}: its output is too long for lines", side));
-    std::vector<ab::Figure> figures = figures_of(metric, done.output, done.seconds, side);
-    if (metric != "lines" || cases.empty()) return figures;
-    const auto named = [](const std::string& name) { return [&](const ab::Figure& one) { return one.name == name; }; };
-    for (const std::string& name : cases)
-      if (std::none_of(figures.begin(), figures.end(), named(name)))
-        throw UsageError(fmt::format("{}: output has no line {}; its first is {}", side, in_quotes(name),
-                                     in_quotes(figures.front().name)));
-    std::erase_if(
-        figures, [&](const ab::Figure& one) { return std::find(cases.begin(), cases.end(), one.name) == cases.end(); });
-    return figures;
-  };
-}
 
 ab::Result compare_commands(const std::string& verb, const std::string& a, const std::string& b,
                             const FigureReader& read, const ab::Options& options) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/ab/ab.h"
-#include "harness/process/run.h"
+#include "harness/figures/printed.h"
 
 #include <functional>
 #include <string>
@@ -11,10 +11,7 @@
 namespace assay::cli {
 
 // The figures of side 'A' or 'B' from a run of its command that succeeded. Throws UsageError "A: ..." if it has none.
-using FigureReader = std::function<std::vector<ab::Figure>(const FinishedProcess& done, char side)>;
-// By --metric of `ab`, as in figures_of(); an empty one becomes what A's first output is. Of lines only these cases
-// count, if any are named; each must be there. Both must outlive the reader.
-FigureReader reader_by(std::string& metric, const std::vector<std::string>& cases);
+using FigureReader = std::function<std::vector<ab::Figure>(const CommandOutput& output, char side)>;
 
 // ab::run() of two shell commands, which may be called once per process (see Children). Throws UsageError if a
 // first output lacks the figure; Error if a later one does or a command fails. Messages begin with `verb`.

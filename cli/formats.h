@@ -1,10 +1,13 @@
-// The formats that export and import offer: named things with a summary.
+// Flags for figures of other programs: the formats that export and import offer, and --better.
 #pragma once
+
+#include "harness/record/metric.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +32,16 @@ void add_format(CLI::App& app, std::string& chosen, std::span<const Format> form
 template <typename Format>
 const Format& format_named(std::span<const Format> formats, std::string_view name) {
   return *std::find_if(formats.begin(), formats.end(), [&](const Format& one) { return one.name == name; });
+}
+
+// --better of the verbs that have --metric.
+inline void add_better_option(CLI::App& app, std::string& better) {
+  app.add_option("--better", better, "Which way the figure counts, where the output does not say: higher or lower")
+      ->check(CLI::IsMember({"higher", "lower"}));
+}
+inline std::optional<Better> better_if_any(const std::string& word) {
+  if (word.empty()) return std::nullopt;
+  return word == "higher" ? Better::higher : Better::lower;
 }
 
 }  // namespace assay::cli

@@ -3,6 +3,8 @@
 #include "cli/formats.h"
 #include "harness/core/files.h"
 #include "harness/core/streams.h"
+#include "harness/core/text.h"
+#include "harness/figures/printed.h"
 #include "reports/exchange/write_runs.h"
 
 #include <fmt/format.h>
@@ -15,13 +17,30 @@ namespace {
 
 struct ImportOptions {
   std::string format, out;
-  std::vector<std::string> files;
+  std::vector<std::string> files, metrics;
+  std::string better;
 };
 
+// Only the figures that --metric names in a file that is what a command printed.
+ForeignFile read_named(const std::string& text, const std::string& file, const ImportOptions& options) {
+  ForeignFile all;
+  for (const std::string& metric : options.metrics) {
+    if (metric == "time" || metric == "lines")
+      throw UsageError(fmt::format("{}: --metric {}: give the name of a figure that the file has", file, metric));
+    const PrintedFigure found = named_figure({text}, metric, better_if_any(options.better), file);
+    if (!found.remark.empty()) say("assay: import: {}\n", found.remark);
+    ForeignFigure figure;
+    figure.name = found.name, figure.metric = found.metric.empty() ? "value" : found.metric;
+    figure.unit = *found.unit, figure.better = *found.better, figure.values = found.values;
+    all.figures.push_back(std::move(figure));
+  }
+  return all;
+}
+
 // Reads every file before anything is written.
-std::vector<report::ForeignFile> read_all(const ImportOptions& options, const report::ImportFormat& format) {
+std::vector<ForeignFile> read_all(const ImportOptions& options, const report::ImportFormat& format) {
   constexpr std::uintmax_t max_bytes = 256u << 20;
-  std::vector<report::ForeignFile> all;
+  std::vector<ForeignFile> all;
   for (const std::string& file : options.files) {
     std::string text;
     try {
@@ -29,7 +48,7 @@ std::vector<report::ForeignFile> read_all(const ImportOptions& options, const re
     } catch (const Error& error) {
       throw UsageError(fmt::format("import: {}", error.what()));
     }
-    all.push_back(format.read(text, file));
+    all.push_back(options.metrics.empty() ? format.read(text, file) : read_named(text, file, options));
     if (const std::size_t count = all.back().not_read; count > 0)
       say("assay: import: {}: not read: {} of its parts, the first {}\n", file, count, all.back().first_not_read);
   }
@@ -38,7 +57,10 @@ std::vector<report::ForeignFile> read_all(const ImportOptions& options, const re
 
 ExitCode run_import(const ImportOptions& options) {
   const auto& format = format_named(report::import_formats(), options.format);
-  std::vector<report::ForeignFile> contents = read_all(options, format);
+  if ((!options.metrics.empty() || !options.better.empty()) && format.name != "lines")
+    throw UsageError(fmt::format("import: --metric and --better are for lines, not for {}", format.name));
+  if (options.metrics.empty() && !options.better.empty()) throw UsageError("import: --better needs --metric NAME");
+  std::vector<ForeignFile> contents = read_all(options, format);
   results_are_stored();
   if (report::write_runs(std::move(contents), options.files, format.name, options.out, show_text) > 0)
     return ExitCode::ok;
@@ -56,6 +78,12 @@ Command import_command(CLI::App& root) {
   app->add_option("--out", options->out,
                   "New run directory; with several times or machines, a directory of one run directory each")
       ->required();
+  app->add_option("--metric", options->metrics,
+                  "Of lines: read only the figure NAME, from any output; may be given several times")
+      ->allow_extra_args(false)
+      ->type_name("NAME");
+  add_better_option(*app, options->better);
+  app->footer(app->get_footer() + "\n" + metric_grammar);
   return {app, [options] { return run_import(*options); }};
 }
 

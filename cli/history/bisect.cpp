@@ -1,6 +1,7 @@
 // assay history bisect: which commit was it?
 #include "cli/history/history.h"
 #include "harness/core/streams.h"
+#include "harness/figures/printed.h"
 #include "reports/history/document.h"
 
 #include <fmt/format.h>
@@ -36,9 +37,12 @@ std::vector<history::Reported> known_changes(const history::History& history) {
 ExitCode run_bisect(const BisectFlags& flags) {
   const history::Options options = flags.judge.options("history bisect");
   store::Store store = store::Store::open_existing(store_path(flags.store));
-  const auto known = known_changes(history::read_history(store, options));
+  const history::History history = history::read_history(store, options);
+  const auto known = known_changes(history);
   const history::Reported& event = history::reported_named(known, flags.event, "history bisect");
-  const auto commands = history::bisect_commands(event.document, flags.commands);
+  history::BisectCommands asked = flags.commands;
+  asked.better = history::direction_of(event.document, history);
+  const auto commands = history::bisect_commands(event.document, asked);
   for (const std::string& command : commands) fmt::print("{}\n", command);
   if (!commands.empty()) return ExitCode::ok;
   say("assay: history bisect: {}: the runs on both sides do not name different commits\n", event.id);
@@ -54,9 +58,10 @@ Command history_bisect_command(CLI::App& history) {
   app->add_option("event", flags->event, "An event's or suspect's id, or how it begins")->required();
   app->add_option("--build", flags->commands.build, "Command that builds a checkout")->capture_default_str();
   app->add_option("--run", flags->commands.run, "Command that `assay ab` measures there")->capture_default_str();
-  app->add_option("--metric", flags->commands.metric, "As of `assay ab`: time, lines, or a name");
+  app->add_option("--metric", flags->commands.metric, "Figure that `assay ab` judges: time, lines, or NAME, see below");
   flags->judge.add_to(*app);
-  app->footer("Exit codes: 3 the runs before and after the event do not name different commits.");
+  app->footer(std::string("Exit codes: 3 the runs before and after the event do not name different commits.\n\n") +
+              metric_grammar);
   return {app, [flags] { return run_bisect(*flags); }};
 }
 

@@ -2,11 +2,11 @@
 #include "reports/history/confirm.h"
 #include "cli/command_sides.h"
 #include "cli/history/history.h"
-#include "cli/history/series_figure.h"
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "reports/history/document.h"
+#include "reports/history/series_figure.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -91,13 +91,13 @@ std::size_t earlier_confirmations(const history::History& history) {
   return count;
 }
 
-// Of a suspect's series, or of the worst of an event's that the commands print.
-SeriesFigure figure_to_confirm(const history::Event& event, const history::History& history,
-                               const std::string& metric) {
+// That of a suspect's series, or of the worst of an event's that the commands print.
+history::SeriesFigure figure_to_confirm(const history::Event& event, const history::History& history,
+                                        const std::string& metric) {
   std::vector<std::size_t> series;
   for (const history::EventSeries& one : event.series) series.push_back(one.series);
   try {
-    return SeriesFigure(history, std::move(series), metric);
+    return {history, std::move(series), metric};
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("history confirm: {}", error.what()));
   }
@@ -124,9 +124,10 @@ ExitCode run_confirm(const ConfirmFlags& flags) {
   asked.error = history::confirm_error(options, earlier_confirmations(history));
   asked.budget = parse_flag("history confirm: --budget", flags.budget, parse_seconds);
   asked.seed = std::random_device()();
-  SeriesFigure figure = figure_to_confirm(event, history, flags.metric);
-  const FigureReader read = [&](const FinishedProcess& done, char side) { return figure.read(done, side); };
+  history::SeriesFigure figure = figure_to_confirm(event, history, flags.metric);
+  const auto read = [&](const CommandOutput& output, char side) { return std::vector{figure.read(output, side)}; };
   const ab::Outcome outcome = compare_commands("history confirm", flags.good, flags.bad, read, asked).all;
+  for (const std::string& remark : figure.remarks()) say("assay: history confirm: {}\n", remark);
   show("{}: {}: {} ({:+.1f} %) after {} pairs\n", event.id, history.series[figure.series()].name,
        ab::name_of(outcome.verdict), 100 * (outcome.ratio - 1), outcome.pairs);
   if (outcome.verdict == ab::Verdict::undecided) return ExitCode::no_data;
@@ -156,16 +157,16 @@ Command history_confirm_command(CLI::App& history) {
   app->add_option("--good", flags->good,
                   "Command that measures the last good build; without it, the one its run's label names is shown");
   app->add_option("--bad", flags->bad, "Command that measures tonight's; the same");
-  app->add_option(
-      "--metric", flags->metric,
-      "What in their output is the suspect's figure, as of `assay ab`: time, lines, or the name of a number.\n"
-      "Without it: the line of the suspect's case, or the number named as its metric");
+  app->add_option("--metric", flags->metric,
+                  "What in their output is the suspect's figure, as of `assay ab`: time, lines, or NAME, see below.\n"
+                  "Without it: the figure named as the suspect's case, or as its metric");
   app->add_option("--budget", flags->budget, "Stop after this long")->capture_default_str();
   flags->judge.add_to(*app);
   app->footer(
       "False alarms stay within the promise: a tenth of it is kept for confirmations.\n"
       "Exit codes: 1 slower, and open now if that was suspected; 0 dismissed, or faster; 2 the commands do not print\n"
-      "the suspect's figure; 3 undecided, or nothing to confirm.");
+      "the suspect's figure; 3 undecided, or nothing to confirm.\n\n" +
+      std::string(metric_grammar));
   return {app, [flags] { return run_confirm(*flags); }};
 }
 

@@ -1,4 +1,4 @@
-// The JSON of Google Benchmark, pytest-benchmark and SuperBench. These files come from many versions: unknown members
+// The JSON of pytest-benchmark and SuperBench. These files come from many versions: unknown members
 // are left out.
 #include "harness/core/error.h"
 #include "harness/core/utc.h"
@@ -9,32 +9,14 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 #include <limits>
 #include <optional>
-#include <set>
 #include <sstream>
 #include <string_view>
-#include <utility>
 
 namespace assay::report {
 
 namespace {
-
-// "2026-01-31T12:00:00+01:00" or "...12:00:00.25" in UTC without fractions; empty if it is no such time.
-std::string in_utc(const std::string& text) {
-  std::tm parts{};
-  const char* rest = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  if (!rest) rest = strptime(text.c_str(), "%Y-%m-%d %H:%M:%S", &parts);
-  if (!rest) return "";
-  if (*rest == '.')
-    for (++rest; *rest >= '0' && *rest <= '9';) ++rest;
-  std::time_t moment = timegm(&parts);
-  int hours = 0, minutes = 0;
-  if ((*rest == '+' || *rest == '-') && std::sscanf(rest + 1, "%2d:%2d", &hours, &minutes) == 2)
-    moment -= (*rest == '-' ? -60 : 60) * (60 * hours + minutes);
-  return utc_text(moment);
-}
 
 // From names such as "kernel-launch/event_time" or "bert_models/fp32_train_step_time": SuperBench has no units.
 bool lower_is_better(std::string_view name) {
@@ -46,58 +28,6 @@ bool lower_is_better(std::string_view name) {
 }
 
 }  // namespace
-
-ForeignFile read_gbench(const std::string& text, const std::string& file) {
-  const Json json = parse_foreign_json(text, file);
-  const Json& all = need_list(json, "/benchmarks", file, "Google Benchmark");
-  ForeignFigure like;
-  like.time = in_utc(text_member(json, "/context/date"));
-  like.machine = text_member(json, "/context/host_name");
-  FigureCollector figures;
-  std::set<std::string> measured;
-  std::vector<std::pair<std::string, std::string>> aggregates;  // place, name
-  std::size_t number = 0;
-  for (const Json& one : all) {
-    const std::string place = fmt::format("benchmarks/{}", number++);
-    like.name = text_member(one, "/run_name").empty() ? text_member(one, "/name") : text_member(one, "/run_name");
-    if (like.name.empty()) {
-      figures.not_read(place, "has no name");
-      continue;
-    }
-    if (text_member(one, "/run_type") == "aggregate") {
-      aggregates.emplace_back(place, like.name);
-      continue;
-    }
-    measured.insert(like.name);
-    const std::string error = text_member(one, "/error_message"), skip = text_member(one, "/skip_message");
-    if (member(one, "/error_occurred") == Json(true) || !error.empty()) {
-      figures.add_without(like, Status::error, error.empty() ? "it says no more than that an error occurred" : error);
-      continue;
-    }
-    if (member(one, "/skipped") == Json(true) || !skip.empty()) {
-      figures.add_without(like, Status::skipped, skip);
-      continue;
-    }
-    const std::string unit = text_member(one, "/time_unit");
-    const double scale = unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : 1e-9;
-    like.metric = "real_time", like.unit = "s", like.better = Better::lower;
-    const auto time = number_member(one, "/real_time");
-    if (!time || number_member(one, "/iterations") == 0.0) {
-      figures.add_without(like, Status::error, time ? "it ran no iteration" : "it has no real_time");
-      continue;
-    }
-    figures.add(like, scale * *time);
-    like.better = Better::higher;
-    for (const auto& [name, rate] : {std::pair{"items_per_second", "items/s"}, {"bytes_per_second", "B/s"}}) {
-      like.metric = name, like.unit = rate;
-      if (const auto value = number_member(one, std::string("/") + name)) figures.add(like, *value);
-    }
-  }
-  for (const auto& [place, name] : aggregates)
-    if (!measured.contains(name))
-      figures.not_read(place, name + " has only aggregates: run with --benchmark_report_aggregates_only=false");
-  return figures.take();
-}
 
 ForeignFile read_pytest_benchmark(const std::string& text, const std::string& file) {
   const Json json = parse_foreign_json(text, file);

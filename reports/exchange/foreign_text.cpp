@@ -1,4 +1,4 @@
-// Tables and lines of text, which people write by hand: every mistake is named with its place.
+// Tables of text, which people write by hand: every mistake is named with its place.
 #include "harness/core/error.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
@@ -9,9 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
-#include <sstream>
-#include <string_view>
 
 namespace assay::report {
 
@@ -23,18 +20,6 @@ double real(const std::string& text, const std::string& place) {
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", place, error.what()));
   }
-}
-
-Better better_from(const std::string& word, const std::string& place) {
-  if (word == "higher") return Better::higher;
-  if (word == "lower") return Better::lower;
-  throw UsageError(fmt::format("{}: better is {}: use higher or lower", place, in_quotes(word)));
-}
-
-std::optional<Status> status_from(std::string_view word) {
-  for (const Status status : {Status::ok, Status::skipped, Status::failed, Status::error})
-    if (name_of(status) == word) return status;
-  return std::nullopt;
 }
 
 }  // namespace
@@ -92,33 +77,6 @@ ForeignFile read_csv(const std::string& text, const std::string& file) {
     figure.unit = fields["unit"];
     figure.better = better_from(fields["better"], place);
     figures.add(figure, real(fields["value"], place + ": value"));
-  }
-  return figures.take();
-}
-
-ForeignFile read_lines(const std::string& text, const std::string& file) {
-  FigureCollector figures;
-  std::istringstream lines(text);
-  int number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    const std::string place = fmt::format("{}: line {}", file, number);
-    std::istringstream words(line);
-    std::string value, unit, better, more;
-    ForeignFigure figure;
-    if (!(words >> figure.name) || figure.name.front() == '#') continue;
-    words >> value;
-    if (const auto status = status_from(value); status && status != Status::ok) {
-      std::getline(words >> std::ws, more);
-      figures.add_without(figure, *status, more);
-      continue;
-    }
-    if (!(words >> unit >> better) || words >> more)
-      throw UsageError(place + ": is neither \"name value unit better\" nor \"name failed|error|skipped reason\"");
-    figure.metric = "value";
-    figure.unit = unit;
-    figure.better = better_from(better, place);
-    figures.add(figure, real(value, place + ": value"));
   }
   return figures.take();
 }

@@ -1,42 +1,17 @@
 // Figures of other tools as runs that reports, compare and check take.
 #pragma once
 
+#include "harness/figures/foreign.h"
 #include "harness/json/fwd.h"
 #include "harness/record/record.h"
 
 #include <filesystem>
-#include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace assay::report {
-
-// One result of another tool: a figure, or why there is none. What a format does not say is empty.
-struct ForeignFigure {
-  std::string time;     // ISO 8601, UTC
-  std::string machine;  // a host or a kind of machine
-  std::string commit;
-  std::map<std::string, std::string> facts;  // kept as labels of the run
-  std::string name;                          // of the case
-  std::string metric;
-  std::string unit;  // base units, as in records
-  Better better = Better::higher;
-  std::vector<double> values;  // one, or a sample each, all finite; empty: the result has no figure
-  Status status = Status::ok;  // as the tool has it, of the worst sample
-  std::string reason;          // why it is not ok: the tool's message
-  std::optional<Check> check;  // that the tool made: wrong elements, a return code
-  bool comparable = true;
-};
-
-// What a file holds.
-struct ForeignFile {
-  std::vector<ForeignFigure> figures;
-  std::size_t not_read = 0;    // lines, rows or entries that became no figure
-  std::string first_not_read;  // "line 7: ..."; empty if there is none
-};
 
 struct ImportFormat {
   std::string_view name;     // "gbench"

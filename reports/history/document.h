@@ -48,7 +48,10 @@ struct BisectCommands {
   std::string build = "BUILD";
   std::string run = "COMMAND";
   std::string metric = {};
+  std::optional<Better> better = {};  // which way the figure counts, where the output does not say
 };
+// Of the worst series of a change; absent if the history no longer has it.
+std::optional<Better> direction_of(const Json& change, const History& history);
 std::vector<std::string> bisect_commands(const Json& change, const BisectCommands& commands = {});
 
 }  // namespace assay::history

@@ -84,12 +84,20 @@ const store::Run* run_of(const Event& event, const History& history, bool after)
   return found;
 }
 
-// The flag of `ab` that names the figure: as the user says, else of lines the case that changed most.
-std::string figure_flag(const Json& change, const std::string& metric) {
-  constexpr std::string_view imported = "imported/";
-  if (!metric.empty()) return " --metric " + shell_word(metric);
+// What changed most: an event's worst series, or the suspect itself.
+const Json& worst_of(const Json& change) {
   const Json& parts = member(change, "/changes");
-  const std::string name = text_member(parts.is_array() && !parts.empty() ? parts.front() : change, "/case");
+  return parts.is_array() && !parts.empty() ? parts.front() : change;
+}
+
+// The flags of `ab` that name the figure: as the user says, else of lines the case that changed most.
+std::string figure_flags(const Json& change, const BisectCommands& commands) {
+  constexpr std::string_view imported = "imported/";
+  if (const std::string& metric = commands.metric; !metric.empty())
+    return fmt::format(
+        " --metric {}{}", shell_word(metric),
+        commands.better && metric != "time" && metric != "lines" ? " --better " + word_of(*commands.better) : "");
+  const std::string name = text_member(worst_of(change), "/case");
   if (name.empty()) return "";
   return " --case " + shell_word(name.starts_with(imported) ? name.substr(imported.size()) : name);
 }
@@ -222,6 +230,13 @@ report::TestSuite history_suite(const History& history, const Outcome& outcome) 
   return suite;
 }
 
+std::optional<Better> direction_of(const Json& change, const History& history) {
+  const std::string series = text_member(worst_of(change), "/series");
+  for (const TrackedSeries& one : history.series)
+    if (one.name == series) return one.identity.better;
+  return std::nullopt;
+}
+
 std::vector<std::string> bisect_commands(const Json& change, const BisectCommands& commands) {
   const std::string before = text_member(change, "/from/commit"), after = text_member(change, "/to/commit");
   if (!is_commit(before) || !is_commit(after) || before == after) return {};
@@ -238,7 +253,7 @@ std::vector<std::string> bisect_commands(const Json& change, const BisectCommand
     judge += fmt::format(
         "assay ab --a {} --b {}{}; code=$?; [ $code -ne 3 ] || exit 125; [ $code -le 1 ] || exit 128; "
         "exit $code",
-        shell_word(a), shell_word(b), figure_flag(change, commands.metric));
+        shell_word(a), shell_word(b), figure_flags(change, commands));
     all = {fmt::format("git worktree add ../assay-good {}", before),
            fmt::format("(cd ../assay-good && {})", commands.build)};
   }

@@ -66,7 +66,7 @@ class Figure(HistoryCase):
     def test_anything_else_is_refused_in_a_line_and_never_timed(self):
         foreign = {"context": {"num_cpus": 2}, "benchmarks": [{"name": FIRST, "real_time": 1.5, "time_unit": "ns"}]}
         (self.dir / "bench.json").write_text(json.dumps(foreign, indent=2))
-        for output, says in (("cat bench.json", "neither"), ("echo done", "done"), ("true", "neither"),
+        for output, says in (("cat bench.json", (FIRST, "real_time")), ("echo done", "done"), ("true", "nothing"),
                              (lines(**{OTHER: 100}), (FIRST, OTHER)),
                              (lines(**{FIRST: (1, "s", "lower")}), ("FLOP/s", "in s")),
                              (lines(**{FIRST: (1, "FLOP/s", "lower")}), "better when higher"),

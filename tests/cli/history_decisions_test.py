@@ -138,7 +138,7 @@ class Confirm(HistoryCase):
             with self.subTest(flag=flag, value=value):
                 self.refused(*words, flag, value, says=("history confirm", flag.strip("-").replace("-", " ").split()[0]))
                 self.assertFalse((self.dir / "ran").exists())
-        self.refused(*words, "--metric", "rate", says="history confirm: A: the last line of its output")
+        self.refused(*words, "--metric", "rate", says="history confirm: A: its output has no figure \"rate\"")
         # After the warm-up, a missing figure is the command's failure.
         fickle = "echo >>runs; if [ $(wc -l <runs) -gt 4 ]; then echo; else echo '{\"rate\": 1, \"better\": \"higher\"}'; fi"
         self.refused("history", "confirm", "--store", "h.db", "--good", fickle, "--bad", fickle, "--metric", "rate", code=4,

@@ -1,4 +1,6 @@
 // Files of other tools, as `assay import` reads them. Every input goes to the readers of all formats.
+#include "harness/figures/mentions.h"
+#include "harness/figures/printed.h"
 #include "harness/json/json.h"
 #include "reports/exchange/import.h"
 #include "tests/fuzz/fuzz.h"
@@ -10,10 +12,10 @@ namespace assay::fuzz {
 
 void foreign(std::string_view input) {
   for (const report::ImportFormat& format : report::import_formats()) {
-    report::ForeignFile file;
+    ForeignFile file;
     if (!accepts("f", [&] { file = format.read(std::string(input), "f"); })) continue;
     expect((file.not_read == 0) == file.first_not_read.empty(), "what was not read is not named");
-    for (const report::ForeignFigure& figure : file.figures) {
+    for (const ForeignFigure& figure : file.figures) {
       expect(!figure.name.empty(), "a figure without a case");
       expect(std::all_of(figure.values.begin(), figure.values.end(), [](double value) { return std::isfinite(value); }),
              "a value that is not finite");
@@ -27,6 +29,13 @@ void foreign(std::string_view input) {
              "not_ok does not count the records");
     }
     expect((records == 0) == file.figures.empty(), "figures without records");
+  }
+  std::size_t looked_for = 0;
+  for (const std::string& name : printed_names(input)) {
+    if (looked_for++ == 20) break;
+    PrintedFigure found;
+    if (!accepts("f", [&] { found = printed_figure({input}, {{name}}, "f"); })) continue;
+    expect(!found.values.empty() && std::isfinite(found.value), "a printed figure without a value");
   }
 }
 

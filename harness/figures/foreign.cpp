@@ -1,4 +1,4 @@
-#include "reports/exchange/foreign.h"
+#include "harness/figures/foreign.h"
 
 #include "harness/core/error.h"
 #include "harness/core/text.h"
@@ -11,7 +11,7 @@
 #include <cmath>
 #include <string_view>
 
-namespace assay::report {
+namespace assay {
 
 namespace {
 
@@ -38,16 +38,19 @@ std::string without_nan(std::string_view text) {
 
 }  // namespace
 
-Json parse_foreign_json(const std::string& text, const std::string& file) {
+Json parse_printed_json(const std::string& text) {
   try {
     return parse_untrusted(text);
   } catch (const Error&) {
-    const std::string standard = without_nan(text);
-    try {
-      return parse_untrusted(standard);
-    } catch (const Error&) {
-      return parse_json(standard, file + ": not JSON");  // names line and column
-    }
+    return parse_untrusted(without_nan(text));
+  }
+}
+
+Json parse_foreign_json(const std::string& text, const std::string& file) {
+  try {
+    return parse_printed_json(text);
+  } catch (const Error&) {
+    return parse_json(without_nan(text), file + ": not JSON");  // names line and column
   }
 }
 
@@ -98,4 +101,16 @@ void FigureCollector::not_read(const std::string& place, const std::string& what
   if (file_.not_read++ == 0) file_.first_not_read = fmt::format("{}: {}", place, one_line(what));
 }
 
-}  // namespace assay::report
+Better better_from(const std::string& word, const std::string& place) {
+  if (word == "higher") return Better::higher;
+  if (word == "lower") return Better::lower;
+  throw UsageError(fmt::format("{}: better is {}: use higher or lower", place, in_quotes(word)));
+}
+
+std::optional<Status> status_from(std::string_view word) {
+  for (const Status status : {Status::ok, Status::skipped, Status::failed, Status::error})
+    if (name_of(status) == word) return status;
+  return std::nullopt;
+}
+
+}  // namespace assay

@@ -1,0 +1,62 @@
+#include "harness/ab/command_figures.h"
+
+#include "harness/core/error.h"
+#include "harness/core/text.h"
+#include "harness/figures/foreign.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace assay::ab {
+
+namespace {
+
+// A line that says that a case failed is one beside lines with figures.
+bool is_lines(const CommandOutput& output) {
+  if (!output.whole) return false;
+  try {
+    const auto figures = read_lines(std::string(output.text), "output").figures;
+    return std::any_of(figures.begin(), figures.end(), [](const auto& one) { return !one.values.empty(); });
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+CommandFigures::CommandFigures(std::string metric, std::vector<std::string> cases, std::optional<Better> better)
+    : metric_(std::move(metric)), cases_(std::move(cases)), better_(better) {}
+
+std::vector<Figure> CommandFigures::read_lines_of(const CommandOutput& output, char side) const {
+  const std::string place = fmt::format("{}: output", side);
+  if (!output.whole) throw UsageError(fmt::format("{}: its output is too long for lines", side));
+  std::vector<Figure> figures;
+  for (const ForeignFigure& one : read_lines(std::string(output.text), place).figures) {
+    if (one.status != Status::ok)
+      throw UsageError(fmt::format("{}: {} has no figure: {} {}", place, in_quotes(one.name), name_of(one.status),
+                                   one_line(one.reason)));
+    figures.push_back({one.name, median(one.values), one.unit, one.better});
+  }
+  if (figures.empty()) throw UsageError(fmt::format("{} has no line \"name value unit better\"", place));
+  if (cases_.empty()) return figures;
+  for (const std::string& name : cases_)
+    if (std::none_of(figures.begin(), figures.end(), [&](const Figure& one) { return one.name == name; }))
+      throw UsageError(fmt::format("{}: output has no line {}; its first is {}", side, in_quotes(name),
+                                   in_quotes(figures.front().name)));
+  std::erase_if(figures,
+                [&](const Figure& one) { return std::find(cases_.begin(), cases_.end(), one.name) == cases_.end(); });
+  return figures;
+}
+
+std::vector<Figure> CommandFigures::read(const CommandOutput& output, char side) {
+  if (metric_.empty()) metric_ = is_lines(output) ? "lines" : "time";
+  if (metric_ == "time") return {{"time", output.seconds, "s", Better::lower}};
+  if (metric_ == "lines") return read_lines_of(output, side);
+  const PrintedFigure found = named_figure(output, metric_, better_, fmt::format("{}: its output", side));
+  if (!found.remark.empty()) remarks_.insert(found.remark);
+  return {{metric_, found.value, *found.unit, *found.better}};
+}
+
+}  // namespace assay::ab

@@ -1,0 +1,50 @@
+// What --metric of `assay ab` means.
+#include "harness/ab/command_figures.h"
+
+#include "harness/core/error.h"
+
+#include <gtest/gtest.h>
+
+namespace assay::ab {
+namespace {
+
+TEST(CommandFigures, AreLinesOrElseTheTime) {
+  CommandFigures lines("");
+  const auto both = lines.read({"a 1 s lower\nb 2 B/s higher\n"}, 'A');
+  EXPECT_EQ(lines.metric(), "lines");
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[1].name, "b");
+  EXPECT_EQ(both[1].value, 2);
+  EXPECT_THROW(lines.read({"a: 1 s"}, 'B'), UsageError) << "what A's first output was counts";
+  for (const CommandOutput& output : {CommandOutput{"a 1 s\n", true, 7}, CommandOutput{"a 1 s lower\n", false, 7}}) {
+    CommandFigures time("");
+    const auto figures = time.read(output, 'A');
+    EXPECT_EQ(time.metric(), "time");
+    EXPECT_EQ(figures.at(0).value, 7);
+  }
+}
+
+TEST(CommandFigures, OfLinesOnlyTheCasesNamedCount) {
+  CommandFigures one("lines", {"b"});
+  EXPECT_EQ(one.read({"a 1 s lower\nb 2 s lower\nb 4 s lower\nb 9 s lower\n"}, 'A').at(0).value, 4);
+  EXPECT_THROW(one.read({"a 1 s lower\n"}, 'A'), UsageError);
+  EXPECT_THROW(one.read({"a 1 s lower\nb failed sum\n"}, 'A'), UsageError);
+  EXPECT_THROW(CommandFigures("lines").read({""}, 'A'), UsageError);
+  EXPECT_THROW(CommandFigures("lines").read({"a 1 s lower\n", false}, 'A'), UsageError);
+}
+
+TEST(CommandFigures, ANamedOneIsFoundAnywhere) {
+  CommandFigures figures("x", {}, Better::lower);
+  const Figure found = figures.read({"so x=5 J then"}, 'A').at(0);
+  EXPECT_EQ(found.name, "x");
+  EXPECT_EQ(found.value, 5);
+  EXPECT_EQ(found.unit, "J");
+  EXPECT_EQ(found.better, Better::lower);
+  EXPECT_TRUE(figures.remarks().empty());
+  figures.read({"{\"x\": 1}\n{\"x\": 2}"}, 'B');
+  figures.read({"{\"x\": 1}\n{\"x\": 3}"}, 'B');
+  EXPECT_EQ(figures.remarks().size(), 1u);
+}
+
+}  // namespace
+}  // namespace assay::ab
