@@ -23,7 +23,7 @@ std::vector<std::string> case_names(const store::Identity& id) {
   return {id.key.substr(imported.size()), id.key};
 }
 
-bool is_in(const std::vector<std::string>& names, const std::string& name) {
+bool is_listed(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -39,7 +39,7 @@ SeriesFigure::SeriesFigure(const History& history, std::vector<std::size_t> want
   if (std::any_of(wanted_.begin(), wanted_.end(), fits)) return;
   // Another name may be what the command calls the figure, but not if the history knows what has that name.
   for (std::size_t one = 0; one < history_.series.size(); ++one)
-    if (metric_ == "time" || is_named(one) || is_in(case_names(history_.series[one].identity), metric_))
+    if (metric_ == "time" || is_named(one) || is_listed(case_names(history_.series[one].identity), metric_))
       throw UsageError(fmt::format("--metric {}: that is not the figure to be confirmed: {}", metric_,
                                    history_.series[wanted_.front()].title));
 }
@@ -63,7 +63,7 @@ std::vector<std::string> SeriesFigure::names_of(std::size_t series) const {
 // Whether --metric names the series.
 bool SeriesFigure::is_named(std::size_t series) const {
   const store::Identity& id = history_.series[series].identity;
-  return metric_ == id.metric || is_in(names_of(series), metric_);
+  return metric_ == id.metric || is_listed(names_of(series), metric_);
 }
 
 PrintedFigure SeriesFigure::find(const CommandOutput& output, const std::string& place) {
@@ -102,7 +102,7 @@ ab::Figure SeriesFigure::read(const CommandOutput& output, char side) {
   const TrackedSeries& series = history_.series[wanted_.front()];
   const store::Identity& id = series.identity;
   const auto check = [&](const char* member, const std::string& text, const std::vector<std::string>& right) {
-    if (!text.empty() && !is_in(right, text))
+    if (!text.empty() && !is_listed(right, text))
       throw UsageError(
           fmt::format("{} has \"{}\": {}, not {}", place, member, in_quotes(text), in_quotes(right.front())));
   };

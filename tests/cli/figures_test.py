@@ -5,6 +5,7 @@ import math
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 import unittest
 
@@ -87,8 +88,9 @@ class Forms(HistoryCase):
             # Without --metric the figure is found by the names of the series.
             for words in (["--metric", metric], []):
                 with self.subTest(form, words=words):
+                    shutil.copy(self.dir / "h.db", self.dir / "copy.db")
                     done = self.history("confirm", suspect["id"], "--good", "cat assay-good/out", "--bad", "cat checkout/out",
-                                        *words, code=1)
+                                        *words, store="copy.db", code=1)
                     self.assertRegex(done.stdout, r": slower \(-20\.0 %\)")
                     self.assertEqual(done.stderr, "")
 
