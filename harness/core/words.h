@@ -38,12 +38,5 @@ std::vector<std::string> all_words() {
   const auto& all = words(E{});
   return {all.begin(), all.end()};
 }
-// The enumerator of a word; absent if none has it.
-template <Worded E>
-std::optional<E> from_word(std::string_view word) {
-  const auto& all = words(E{});
-  const auto found = std::find(all.begin(), all.end(), word);
-  return found == all.end() ? std::nullopt : std::optional(static_cast<E>(found - all.begin()));
-}
 
 }  // namespace assay
