@@ -16,12 +16,12 @@ using namespace nvml;
 namespace {
 
 // Where containers mount a driver that the loader may not find.
-constexpr const char* names[] = {"libnvidia-ml.so.1", "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
-                                 "/usr/lib64-nvidia/libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1"};
+constexpr const char* library_names[] = {"libnvidia-ml.so.1", "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
+                                         "/usr/lib64-nvidia/libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1"};
 
 // Opens the library. Null if none is found; `why_not` is then the loader's message about the first name.
 void* open_library(std::string& why_not) {
-  for (const char* name : names) {
+  for (const char* name : library_names) {
     if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
     const char* error = dlerror();
     if (why_not.empty()) why_not = error ? error : name;

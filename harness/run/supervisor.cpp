@@ -1,6 +1,7 @@
 // Launches, orders, watches, records, relaunches.
 #include "harness/run/supervisor.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/core/text.h"
@@ -46,8 +47,7 @@ std::unique_ptr<ChannelServer> make_server(const Agents* agents) {
   return std::make_unique<ChannelServer>(where);
 }
 
-std::chrono::steady_clock::time_point after(double seconds) {
-  using Clock = std::chrono::steady_clock;
+Clock::time_point after(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
