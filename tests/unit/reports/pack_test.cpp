@@ -5,6 +5,7 @@
 #include "harness/core/files.h"
 #include "harness/core/sha256.h"
 #include "harness/json/json.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -297,8 +298,7 @@ TEST(PackedCheck, OnlyAPackIsReplaced) {
                                     {files.path() / "none" / "p.tar", "no folder"},
                                     {files.floors, "no whole pack"},
                                     {files.run, "no whole pack"}})
-    EXPECT_THAT([&, where = place] { require_place_for_pack(where); },
-                testing::ThrowsMessage<UsageError>(HasSubstr(says)));
+    EXPECT_THAT(test::refusal([&, where = place] { require_place_for_pack(where); }), HasSubstr(says)) << place;
   EXPECT_THROW(check_pack(files.floors.string(), std::nullopt, false, judge, {}), UsageError);
 }
 
