@@ -143,7 +143,7 @@ report::Document document_of(const ab::Result& result, const ab::Options& option
 }
 
 // Why cases are undecided, on stderr.
-void explain(const ab::Result& result, const ab::Options& options) {
+void explain_end(const ab::Result& result, const ab::Options& options) {
   const std::string budget = format_seconds(options.budget);
   if (result.ended == ab::Ended::interrupted)
     say("assay: ab: interrupted after {}\n", pairs_of(result));
@@ -159,7 +159,7 @@ ExitCode ab(const AbOptions& asked) {
   const auto read = [&](const CommandOutput& output, char side) { return figures.read(output, side); };
   const ab::Result result = compare_commands("ab", asked.a, asked.b, read, options);
   for (const std::string& remark : figures.remarks()) say("assay: ab: {}\n", remark);
-  if (result.ended != ab::Ended::decided) explain(result, options);
+  if (result.ended != ab::Ended::decided) explain_end(result, options);
   if (asked.json)
     fmt::print("{}", dump_document(to_json(result, asked, options, figures.metric())));
   else if (result.all.pairs > 0)

@@ -28,7 +28,7 @@ namespace {
 constexpr double audit_seconds = 15;  // about
 
 std::string floors_hash(const std::string& floors) {
-  return floors.empty() ? "" : sha256_hex(read_whole(read_floors(floors).file, max_floors_bytes));
+  return floors.empty() ? "" : sha256_hex(read_whole(read_floors(floors).file, report::max_floors_bytes));
 }
 
 // "without n3, with n9"; empty if equal.

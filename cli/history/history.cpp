@@ -82,7 +82,7 @@ Command history_command(CLI::App& root) {
   return {app, [table] {
             for (const Command& verb : *table)
               if (verb.app->parsed()) return verb.run();
-            return ExitCode::usage;  // not reached: a verb is required
+            return static_cast<int>(ExitCode::usage);  // not reached: a verb is required
           }};
 }
 
