@@ -64,7 +64,8 @@ std::vector<Finding> read_spoilers(const Json& json) {
   for (const Json& from : json) {
     Finding& one = findings.emplace_back();
     one.id = text_member(from, "/id");
-    one.severity = from_word<Severity>(text_member(from, "/severity")).value_or(Severity::info);
+    // An unknown word must not make it look harmless.
+    one.severity = from_word<Severity>(text_member(from, "/severity")).value_or(Severity::warning);
     one.seen = text_member(from, "/seen");
     one.meaning = text_member(from, "/effect");
     one.fix = text_member(from, "/fix");

@@ -86,6 +86,7 @@ TEST(Findings, OfARunKeepTheNamesThatRunsHadBefore) {
   const auto old = read_spoilers(Json::parse(R"([{"severity": "warning", "seen": "swap", "mend": "swapoff"}, 5])"));
   EXPECT_EQ(old.at(0).fix, "swapoff");
   EXPECT_EQ(old.at(1).seen, "");
+  EXPECT_EQ(read_spoilers(Json::parse(R"([{"severity": "dire"}])"))[0].severity, Severity::warning);
   EXPECT_TRUE(read_spoilers(Json("text")).empty());
 }
 
