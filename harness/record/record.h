@@ -83,7 +83,7 @@ struct OutsideCpu {
   double steal = 0;                 // taken by the hypervisor there
   std::optional<double> throttled;  // held back by a quota of the run's cgroups; absent: unknown
   std::vector<Process> processes;   // processes that use at least 0.05 of `cpus`, busiest first; the rest is other
-                                   // containers' or the kernel's
+                                    // containers' or the kernel's
   std::string host;
 
   double lost() const { return cpus + steal + throttled.value_or(0); }
