@@ -155,7 +155,7 @@ void explain_end(const ab::Result& result, const ab::Options& options) {
 
 ExitCode ab(const AbOptions& asked) {
   const ab::Options options = read_options(asked);
-  ab::CommandFigures figures(asked.metric, asked.cases, better_if_any(asked.better));
+  ab::CommandFigures figures(asked.metric, asked.cases, from_word<Better>(asked.better));
   const auto read = [&](const CommandOutput& output, char side) { return figures.read(output, side); };
   const ab::Result result = compare_commands("ab", asked.a, asked.b, read, options);
   for (const std::string& remark : figures.remarks()) say("assay: ab: {}\n", remark);

@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,11 +36,7 @@ const Format& format_named(std::span<const Format> formats, std::string_view nam
 // --better of the verbs that have --metric.
 inline void add_better_option(CLI::App& app, std::string& better) {
   app.add_option("--better", better, "Which way the figure counts, where the output does not say: higher or lower")
-      ->check(CLI::IsMember({"higher", "lower"}));
-}
-inline std::optional<Better> better_if_any(const std::string& word) {
-  if (word.empty()) return std::nullopt;
-  return word == "higher" ? Better::higher : Better::lower;
+      ->check(CLI::IsMember(all_words<Better>()));
 }
 
 }  // namespace assay::cli

@@ -27,7 +27,7 @@ ForeignFile read_named(const std::string& text, const std::string& file, const I
   for (const std::string& metric : options.metrics) {
     if (metric == "time" || metric == "lines")
       throw UsageError(fmt::format("{}: --metric {}: give the name of a figure that the file has", file, metric));
-    const PrintedFigure found = named_figure({text}, metric, better_if_any(options.better), file);
+    const PrintedFigure found = named_figure({text}, metric, from_word<Better>(options.better), file);
     if (!found.remark.empty()) say("assay: import: {}\n", found.remark);
     ForeignFigure figure;
     figure.name = found.name, figure.metric = found.metric.empty() ? "value" : found.metric;

@@ -31,7 +31,7 @@ ExitCode run_project(const ProjectOptions& options) {
   if (found.all.empty())
     throw Error(fmt::format("project: needs a training case at {} world sizes that count; the most here is {}: "
                             "assay run NAME --set NAME.scaling=weak --ranks 1,2,4",
-                            report::scaling::min_projected_worlds, found.most_worlds),
+                            report::scaling::min_projected_worlds, found.max_worlds),
                 ExitCode::no_data);
   fmt::print("{}", options.json ? dump_document(to_json(found), 2) : to_text(found));
   return ExitCode::ok;

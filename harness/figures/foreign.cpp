@@ -102,15 +102,8 @@ void FigureCollector::not_read(const std::string& place, const std::string& what
 }
 
 Better better_from(const std::string& word, const std::string& place) {
-  if (word == "higher") return Better::higher;
-  if (word == "lower") return Better::lower;
+  if (const auto better = from_word<Better>(word)) return *better;
   throw UsageError(fmt::format("{}: better is {}: use higher or lower", place, in_quotes(word)));
-}
-
-std::optional<Status> status_from(std::string_view word) {
-  for (const Status status : {Status::ok, Status::skipped, Status::failed, Status::error})
-    if (name_of(status) == word) return status;
-  return std::nullopt;
 }
 
 }  // namespace assay

@@ -67,8 +67,7 @@ ForeignFile read_lines(const std::string& text, const std::string& file);
 // Google Benchmark's JSON. Throws UsageError "FILE: ..." for any other text.
 ForeignFile read_gbench(const std::string& text, const std::string& file);
 
-// "higher" or "lower", "ok" or "failed" or ...; throws UsageError "PLACE: ..." for another direction.
+// "higher" or "lower"; throws UsageError "PLACE: ..." for another word.
 Better better_from(const std::string& word, const std::string& place);
-std::optional<Status> status_from(std::string_view word);
 
 }  // namespace assay

@@ -39,7 +39,7 @@ ForeignFile read_lines(const std::string& text, const std::string& file) {
     ForeignFigure figure;
     if (!(words >> figure.name) || figure.name.front() == '#') continue;
     words >> value;
-    if (const auto status = status_from(value); status && status != Status::ok) {
+    if (const auto status = from_word<Status>(value); status && status != Status::ok) {
       std::getline(words >> std::ws, more);
       figures.add_without(figure, *status, more);
       continue;

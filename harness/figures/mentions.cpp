@@ -41,12 +41,6 @@ std::vector<std::string_view> words_of(std::string_view line, std::size_t at_mos
   return words;
 }
 
-std::optional<Better> direction_word(std::string_view word) {
-  if (word == "higher") return Better::higher;
-  if (word == "lower") return Better::lower;
-  return std::nullopt;
-}
-
 bool starts_number(std::string_view word) {
   const std::size_t at = word.find_first_not_of("+-.");
   return at != word.npos && std::isdigit(static_cast<unsigned char>(word[at])) && at <= 2;
@@ -62,7 +56,7 @@ bool is_not_finite(std::string_view word) {
 
 // "name value unit better"
 bool is_full_line(const std::vector<std::string_view>& words) {
-  return words.size() == 4 && number_from(words[1]) && direction_word(words[3]) && !is_one_of(words[0].back(), ":=");
+  return words.size() == 4 && number_from(words[1]) && from_word<Better>(words[3]) && !is_one_of(words[0].back(), ":=");
 }
 
 // JSON objects in a text, from first to last; those on a line of their own may span several lines.
@@ -122,7 +116,7 @@ Mention labels_of(const Json& object) {
   Mention like;
   like.case_name = text_member(object, "/case"), like.metric = text_member(object, "/metric");
   if (const std::string unit = text_member(object, "/unit"); !unit.empty()) like.unit = unit;
-  like.better = direction_word(text_member(object, "/better"));
+  like.better = from_word<Better>(text_member(object, "/better"));
   return like;
 }
 
@@ -222,18 +216,18 @@ bool read_behind(std::string_view rest, Mention& mention, bool begins_line) {
   if (words.empty() && !delimited) return false;
   // "value unit better" keeps any unit.
   if (const auto number = words.empty() ? std::nullopt : number_from(words[0]);
-      number && words.size() == 3 && direction_word(words[2])) {
-    mention.value = *number, mention.unit = std::string(words[1]), mention.better = direction_word(words[2]);
+      number && words.size() == 3 && from_word<Better>(words[2])) {
+    mention.value = *number, mention.unit = std::string(words[1]), mention.better = from_word<Better>(words[2]);
     return true;
   }
   if (const auto found = quantity_at(value)) {
     mention.value = found->value, mention.unit = found->unit;
-    mention.better = direction_word(word_at(value, skip_blanks(value, found->bytes)));
+    mention.better = from_word<Better>(word_at(value, skip_blanks(value, found->bytes)));
     return true;
   }
   const std::string_view word = words.empty() ? "" : words[0];
   mention.not_a_number = word.empty() ? "nothing" : in_quotes(word);
-  const auto status = status_from(word);
+  const auto status = from_word<Status>(word);
   const bool says_why = begins_line && status && *status != Status::ok;
   if (says_why) mention.not_a_number = one_line(value);
   mention.prose = (!delimited || joined) && !says_why && !is_not_finite(word) && !starts_number(word);

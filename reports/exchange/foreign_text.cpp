@@ -57,7 +57,7 @@ ForeignFile read_csv(const std::string& text, const std::string& file) {
     figure.machine = fields["machine"];
     figure.commit = fields["commit"];
     figure.name = fields["case"];
-    const auto status = status_from(fields["status"].empty() ? "ok" : fields["status"]);
+    const auto status = from_word<Status>(fields["status"].empty() ? "ok" : fields["status"]);
     if (!status)
       throw UsageError(
           fmt::format("{}: status is {}: use ok, failed, error or skipped", place, in_quotes(fields["status"])));

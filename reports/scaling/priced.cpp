@@ -118,9 +118,9 @@ std::optional<Estimate> PricedProjection::usd(const Projected& size) const {
 Projections projections_of(const RunSet& runs, std::span<const int> ranks, const PriceSource& prices) {
   const SeriesSet found = find_series(runs, Likenesses(runs));
   Projections made;
-  made.most_worlds = found.lone.empty() ? 0 : 1;
+  made.max_worlds = found.lone.empty() ? 0 : 1;
   for (const Series& series : found.series) {
-    made.most_worlds = std::max(made.most_worlds, series.points.size());
+    made.max_worlds = std::max(made.max_worlds, series.points.size());
     if (auto projection = project(series, ranks)) made.all.push_back(priced(series, std::move(*projection), prices));
   }
   return made;

@@ -24,7 +24,7 @@ struct PricedProjection {
 
 struct Projections {
   std::vector<PricedProjection> all;
-  std::size_t most_worlds = 0;  // of any series of the runs, also of those that cannot be projected
+  std::size_t max_worlds = 0;  // of any series of the runs, also of those that cannot be projected
 };
 
 Projections projections_of(const RunSet& runs, std::span<const int> ranks, const PriceSource& prices);

@@ -122,7 +122,7 @@ TEST(PricedProjection, CostsFollowTimeAndMachines) {
   prices.given = 3.6;
   const Projections made = projections_of(runs, sizes, prices);
   ASSERT_EQ(made.all.size(), 1u);
-  EXPECT_EQ(made.most_worlds, 4u);
+  EXPECT_EQ(made.max_worlds, 4u);
   // Two machines for 2.5 s.
   const auto usd = made.all[0].usd(made.all[0].projection.sizes[0]);
   ASSERT_TRUE(usd);
@@ -138,8 +138,8 @@ TEST(PricedProjection, TooFewWorldSizesAreCounted) {
   const RunSet two(one_run({step_record("strong", 1, 10), step_record("strong", 2, 6)}));
   const Projections made = projections_of(two, std::vector<int>{4}, {});
   EXPECT_TRUE(made.all.empty());
-  EXPECT_EQ(made.most_worlds, 2u);
-  EXPECT_EQ(projections_of(RunSet(one_run({step_record("strong", 1, 10)})), std::vector<int>{4}, {}).most_worlds, 1u);
+  EXPECT_EQ(made.max_worlds, 2u);
+  EXPECT_EQ(projections_of(RunSet(one_run({step_record("strong", 1, 10)})), std::vector<int>{4}, {}).max_worlds, 1u);
 }
 
 }  // namespace
