@@ -45,7 +45,7 @@ std::vector<report::AuditedHost> audits_of(const Allocation& allocation, bool wi
 
 ExitCode audit_hosts(const Allocation& allocation, const FleetOptions& options) {
   // The user's files first: a bad one is reported before any host is asked.
-  std::optional<report::RunSet> runs;
+  std::optional<RunSet> runs;
   if (!options.runs.empty()) runs.emplace(read_runs(options.runs));
   report::AuditedFleet fleet;
   fleet.hosts = audits_of(allocation, options.with_serials, options.timeout_seconds);
