@@ -22,7 +22,7 @@ namespace {
 
 struct EnvOptions {
   FleetOptions fleet;
-  std::string expect, hostfile, timeout;
+  std::string expect, hostfile, timeout, log;
   bool audit = false;
 };
 
@@ -31,12 +31,23 @@ void require_fitting(const EnvOptions& options) {
   for (const auto& [given, flag] : {std::pair(!options.hostfile.empty(), "--hostfile"),
                                     {options.fleet.with_serials, "--with-serials"},
                                     {!options.timeout.empty(), "--timeout"},
-                                    {!options.fleet.runs.empty(), "--runs"}})
+                                    {!options.fleet.runs.empty(), "--runs"},
+                                    {!options.log.empty(), "--log"}})
     if (given && !options.audit) throw UsageError(fmt::format("env: {} needs --audit", flag));
+}
+
+// The log of a machine says nothing of this one, so that what asks about this one or others does not go with it.
+ExitCode log_only(const EnvOptions& options) {
+  for (const auto& [given, flag] : {std::pair(!options.expect.empty(), "--expect"),
+                                    {!options.hostfile.empty(), "--hostfile"},
+                                    {options.fleet.with_serials, "--with-serials"}})
+    if (given) throw UsageError(fmt::format("env: {} asks about a machine, and --log has only its messages", flag));
+  return audit_log_file(options.log, options.fleet.json);
 }
 
 ExitCode env(const EnvOptions& options) {
   require_fitting(options);
+  if (!options.log.empty()) return log_only(options);
   if (const auto hosts = options.audit ? hosts_to_audit(options.hostfile) : std::nullopt) {
     FleetOptions fleet = options.fleet;
     if (!options.expect.empty()) throw UsageError("env: --expect is about one host: leave it out with several");
@@ -88,6 +99,8 @@ Command env_command(CLI::App& root) {
   app->add_flag("--audit", options->audit, "Look for what is broken or set up badly; exit 1 for a fault");
   app->add_option("--hostfile", options->hostfile,
                   "Audit these hosts and compare them; in a Slurm job its hosts are known")
+      ->type_name("FILE");
+  app->add_option("--log", options->log, "Audit this kernel's log instead of the machine (- for stdin)")
       ->type_name("FILE");
   app->add_option("--timeout", options->timeout, "Time limit of each host's audit (60s)")->type_name("TIME");
   app->add_flag("--with-serials", options->fleet.with_serials, "With the serial numbers of hosts and GPUs");

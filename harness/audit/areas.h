@@ -40,7 +40,7 @@ void audit_storage(const Subject& subject, Report& report);   // disks, file sys
 void audit_host(const Subject& subject, Report& report);      // memory, CPUs, clock, limits, processes
 void audit_software(const Subject& subject, Report& report);  // driver, libraries, the user's PyTorch
 void audit_counters(const Subject& subject, Report& report);
-void audit_events(const Subject& subject, const std::vector<KernelEvent>& events, Report& report);
+void audit_events(const std::vector<KernelEvent>& events, Report& report);
 
 // Whether problems of this kind are faults; not for an id that the table lacks.
 bool is_fault(std::string_view id);

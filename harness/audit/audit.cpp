@@ -10,6 +10,7 @@
 #include "harness/machine/spoilers.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -117,9 +118,11 @@ Audit audit_machine(const Root& root, double now, double days) {
        {audit_gpus, audit_path, audit_network, audit_storage, audit_host, audit_software, audit_counters})
     area(subject, report);
   auto log = read_kernel_log(root, now, days, subject.boot);
-  audit_events(subject, log.events, report);
+  audit_events(log.events, report);
   if (log.sources.empty())
-    report.add("kernel-log-unreadable", "", "no journal, no /var/log/kern.log or messages, no /dev/kmsg");
+    report.add("kernel-log-unreadable", "",
+               log.empty.empty() ? "no journal, no /var/log/kern.log or messages, no /dev/kmsg"
+                                 : fmt::format("no message of the kernel in {}", fmt::join(log.empty, ", ")));
   for (const std::string& what : log.cut) report.add("kernel-log-cut", "", what);
   if (log.latest_future)
     report.add("clock-wrong", "",

@@ -26,25 +26,29 @@ using testing::SizeIs;
 double at(const char* text) { return static_cast<double>(*parse_utc(text)); }
 const double now = at("2026-11-23T12:00:00Z");
 
+std::vector<LogLine> read_lines(std::string_view text, std::optional<double> boot = {}, bool bare = false) {
+  return LogReader({now, false, boot}, bare).read(text);
+}
+
+
 TEST(KernelLog, KmsgIsDatedFromTheBoot) {
-  const auto found = read_kmsg(
+  const auto found = read_lines(
       "6,339,5140900,-;NVRM: loading\n SUBSYSTEM=pci\n[   12.500000] second\n   line\nnoise\n no\n4,1,-5,-;x", 1000);
   ASSERT_THAT(found, SizeIs(2));
   EXPECT_DOUBLE_EQ(*found[0].unix_seconds, 1005.1409);
   EXPECT_EQ(found[0].text, "NVRM: loading");
   EXPECT_DOUBLE_EQ(*found[1].unix_seconds, 1012.5);
   EXPECT_EQ(found[1].text, "second\nline");
-  EXPECT_EQ(read_kmsg("6,1,1,-;a\\x0ab", 0)[0].text, "a\nb");
-  EXPECT_FALSE(read_kmsg("6,339,5140900,-;NVRM: loading", std::nullopt)[0].unix_seconds);
+  EXPECT_EQ(read_lines("6,1,1,-;a\\x0ab", 0)[0].text, "a\nb");
+  EXPECT_FALSE(read_lines("6,339,5140900,-;NVRM: loading")[0].unix_seconds);
 }
 
 TEST(KernelLog, SyslogHasSeveralKindsOfDates) {
-  const auto found = read_syslog(
+  const auto found = read_lines(
       "2026-11-20T03:12:44.123456+00:00 h kernel: [5.1] a\n2026-11-20T05:12:44+02:00 h kernel: b\n"
       "2026-11-20T03:12:44Z h kernel: c\n1763608364.5 h kernel: d\nNov 20 03:12:44 h kernel: [    7.25] e\n"
       "Nov  2 03:12:44 h kernel: f\nDec 24 00:00:00 h kernel: g\nNov 20 03:12:44 h sshd[1]: no\n"
-      " no\n2026-13-20T03:12:44Z h kernel: no\nNov 20 99:12:44 h kernel: no\nkernel: no\n",
-      now, false);
+      " no\n2026-13-20T03:12:44Z h kernel: no\nNov 20 99:12:44 h kernel: no\nkernel: no\n");
   ASSERT_THAT(found, SizeIs(7));
   const auto moment = at("2026-11-20T03:12:44Z");
   for (const std::size_t i : {0, 1, 2, 4}) EXPECT_EQ(found[i].unix_seconds, moment) << found[i].text;
@@ -122,8 +126,7 @@ TEST(KernelLog, RandomTextBreaksNothing) {
       EXPECT_EQ(event.text.find('\n'), std::string::npos);
       EXPECT_FALSE(event.kind.empty());
     }
-    read_kmsg(text, 5);
-    read_syslog(text, now, false);
+    read_lines(text, 5, true);
   }
 }
 
