@@ -57,15 +57,15 @@ ExitCode env(const EnvOptions& options) {
   if (!options.fleet.runs.empty()) throw UsageError("env: --runs compares hosts: name them in --hostfile");
   // Read the user's file first: report a bad file before measuring anything.
   const bool expecting = !options.expect.empty();
-  const auto expectation = expecting ? read_expectation(options.expect) : Expectation();
-
   const Root root = user_root();
+  const auto expectation = expecting ? read_expectation(options.expect, root) : Expectation();
+
   const auto audit = options.audit ? std::optional(audit_now(root)) : std::nullopt;
   const Machine machine = audit ? audit->machine : probe_machine(root);
   const Json environment = environment_json(machine);
   const std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
   const auto findings = audit ? audit->spoilers : find_spoilers(machine, present_circumstances(root));
-  const auto missing = expecting ? shortfalls(expectation, machine, sheets) : std::vector<Shortfall>();
+  const auto missing = expecting ? shortfalls(expectation, machine, sheets, root) : std::vector<Shortfall>();
 
   if (options.fleet.json) {
     Json json = {{"schema", 1}};
@@ -78,14 +78,17 @@ ExitCode env(const EnvOptions& options) {
     }
     if (expecting)
       json["expect"] = {{"file", options.expect}, {"held", missing.empty()}, {"shortfalls", json_of(missing)}};
+    if (!expectation.left_out.empty()) json["expect"]["not_taken_over"] = expectation.left_out;
     fmt::print("{}", dump_document(json, 2));
   } else {
     fmt::print("{}", machine_text(machine, environment["libraries"], sheets));
     // The problems of an audit include the findings.
     audit ? print_audit(*audit) : print_spoilers(findings);
-    if (expecting) fmt::print("{}", shortfalls_text(options.expect, missing));
+    if (expecting) fmt::print("{}", shortfalls_text(options.expect, expectation, missing));
   }
-  return missing.empty() && !(audit && has_fault(audit->problems)) ? ExitCode::ok : ExitCode::failed;
+  if (!missing.empty() || (audit && has_fault(audit->problems))) return ExitCode::failed;
+  // What is asked and was not looked at may not hold.
+  return expectation.left_out.empty() ? ExitCode::ok : ExitCode::no_data;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -77,6 +78,21 @@ Table host_table(const std::vector<AuditedHost>& hosts) {
                           {ok ? problems_text(host) : host.error, nullptr}});
   }
   return table;
+}
+
+// Takes off what is printed around a document that begins with a line "{" and ends with a line "}".
+std::string take_banner(std::string_view& text) {
+  const std::string_view all = text;
+  const auto start = all.starts_with("{\n") ? 0 : all.find("\n{\n");
+  if (start == all.npos) return {};
+  const auto from = start == 0 ? 0 : start + 1;
+  const auto last = all.rfind("\n}\n");
+  const auto to = last == all.npos || last < from ? all.size() : last + 3;
+  text = all.substr(from, to - from);
+  std::string around(all.substr(0, from));
+  around += all.substr(to);
+  while (!around.empty() && std::isspace(static_cast<unsigned char>(around.back()))) around.pop_back();
+  return around.empty() ? around : one_line(around, max_text);
 }
 
 // Every problem once, with the hosts that have it.
@@ -150,6 +166,7 @@ AuditedHost no_audit(const std::string& host, AuditState state, std::string_view
 AuditedHost read_audit(const std::string& host, std::string_view json) {
   AuditedHost answer;
   answer.host = host;
+  answer.banner = take_banner(json);
   try {
     const Json document = parse_untrusted(json);
     const Json& audit = member(document, "/audit");
@@ -241,6 +258,11 @@ Document audit_document(const AuditedFleet& fleet) {
   document.sections.push_back({"hosts", "Hosts", {host_table(hosts)}});
   if (Table problems = problem_table(hosts); !problems.rows.empty())
     document.sections.push_back({"problems", "Problems", {std::move(problems)}});
+  Section printed{"printed", "Printed beside the answers", {}};
+  for (const AuditedHost& host : hosts)
+    if (!host.banner.empty())
+      printed.blocks.emplace_back(Text{fmt::format("{}: {}", host.host, one_line(host.banner))});
+  if (!printed.blocks.empty()) document.sections.push_back(std::move(printed));
   if (!drift.empty())
     document.sections.push_back({"drift", "Where hosts differ", {drift_table(drift)}});
   else if (answered > 1)

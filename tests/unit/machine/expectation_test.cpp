@@ -26,8 +26,8 @@ class Expect : public testing::Test {
   std::vector<std::string> short_of(const std::string& text) {
     files_.file("expect.json", text);
     std::vector<std::string> lines;
-    for (const auto& each :
-         shortfalls(read_expectation(files_.path() / "expect.json"), probe_machine(machine_.root()), sheets_))
+    for (const auto& each : shortfalls(read_expectation(files_.path() / "expect.json"), probe_machine(machine_.root()),
+                                       sheets_, machine_.root()))
       lines.push_back(each.what + ": " + each.expected + ", " + each.found);
     return lines;
   }
