@@ -74,11 +74,15 @@ std::vector<std::string> library_folders(const Root& root) {
 std::string slow_link(const Root& root, const std::string& pci) {
   const auto folder = "sys/bus/pci/devices/" + pci + "/";
   std::string slow;
+  // What the slot lacks, the device cannot have.
+  const auto least = [](auto a, auto b) { return a && b ? std::optional(std::min(*a, *b)) : a; };
   const auto width = lanes(root.integer(folder + "current_link_width")),
-             max_width = lanes(root.integer(folder + "max_link_width"));
+             max_width = least(lanes(root.integer(folder + "max_link_width")),
+                               lanes(root.integer(folder + "../max_link_width")));
   if (width && max_width && *width < *max_width) slow = fmt::format("x{} of x{}", *width, *max_width);
   const auto speed = gigatransfers(root.text(folder + "current_link_speed")),
-             max_speed = gigatransfers(root.text(folder + "max_link_speed"));
+             max_speed = least(gigatransfers(root.text(folder + "max_link_speed")),
+                               gigatransfers(root.text(folder + "../max_link_speed")));
   if (speed && max_speed && *speed < *max_speed)
     slow += fmt::format("{}{:g} of {:g} GT/s", slow.empty() ? "" : ", ", *speed, *max_speed);
   return slow;

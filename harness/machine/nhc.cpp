@@ -40,10 +40,12 @@ std::vector<std::string> shell_words(std::string_view text) {
   return all;
 }
 
+// From 0 to 1e18, so that it fits what it is kept in.
 std::optional<double> number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= 0 ? std::optional(value) : std::nullopt;
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && value >= 0 && value <= 1e18 ? std::optional(value) : std::nullopt;
 }
 
 // "32gb", "8g", "1024" (kB): bytes, in powers of 1024.
@@ -59,7 +61,7 @@ std::optional<double> size_of(std::string text) {
     }
   }
   const auto value = number(text);
-  return value ? std::optional(*value * unit) : std::nullopt;
+  return value && *value * unit <= 1e18 ? std::optional(*value * unit) : std::nullopt;
 }
 
 class Reader {
@@ -107,7 +109,7 @@ class Reader {
     if (rest.size() == 3) {
       const bool percent = rest[2].ends_with('%');
       const auto value = percent ? number(rest[2].substr(0, rest[2].size() - 1)) : size_of(rest[2]);
-      if (!value || (percent && *value >= 100)) return false;
+      if (!value || (percent && *value > 90)) return false;
       (percent ? share : fixed) = percent ? *value / 100 : *value;
     }
     if (low) least = static_cast<std::uint64_t>(std::max(0.0, (*low - fixed) / (1 + share)));
