@@ -67,7 +67,7 @@ void audit_events(const std::vector<KernelEvent>& events, Report& report) {
   constexpr int many_corrections = 10;  // a few are ordinary
   for (const Group& group : groups) {
     if (group.problem == "aer-corrected" && group.count < many_corrections) continue;
-    const Xid* const xid = group.last->kind == "xid" ? find_xid(group.code) : nullptr;
+    const auto xid = group.last->kind == "xid" ? find_xid(group.code) : std::nullopt;
     auto meaning = xid ? std::string(xid->meaning) : std::string();
     auto fix = xid ? std::string(xid->action) : std::string();
     if (xid && group.problem == "xid-fatal" && xid->severity != Severity::fault)

@@ -240,7 +240,7 @@ KernelLog read_kernel_log(const Root& root, double now, double days, std::option
     const FinishedProcess done = run.process.words[0].empty() ? FinishedProcess() : run_process(run);
     pieces.finish();
     if (bytes > 0) add_source("journal", 0, reader.tally().messages);
-    if (!done.ended() || (bytes > 0 && !done.problem.empty()))
+    if (!done.ended() || (reader.tally().messages > 0 && !done.problem.empty()))
       log.cut.push_back(fmt::format("journal: all but the newest {}, as journalctl {}",
                                     format_bytes(static_cast<double>(bytes)),
                                     done.ended() ? "failed" : fmt::format("took more than {:g} s", max_seconds)));

@@ -237,8 +237,8 @@ std::optional<KernelEvent> parse_xid(std::string_view text, std::string_view low
     event.problem = fatal.value_or(false) ? "sxid-fatal" : "sxid";
     return event;
   }
-  const Xid* const xid = find_xid(*number);
-  event.problem = xid == nullptr                     ? "xid-unknown"
+  const auto xid = find_xid(*number);
+  event.problem = !xid                               ? "xid-unknown"
                   : xid->severity == Severity::fault ? "xid-fatal"
                   : xid->severity == Severity::info  ? "xid-application"
                                                      : "xid-hardware";

@@ -4,6 +4,7 @@
 #include "harness/audit/areas.h"
 #include "harness/audit/kernel_log.h"
 #include "harness/audit/log_dates.h"
+#include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/json/json.h"
 

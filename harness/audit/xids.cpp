@@ -17,9 +17,6 @@ constexpr std::string_view nvlink = "reset the GPU; if it returns, check the NVL
 constexpr std::string_view support =
     "update driver and firmware; if it returns, send nvidia-bug-report.log.gz to the vendor";
 
-constexpr std::string_view copying = "a copy engine made an exception";
-constexpr std::string_view decoding = "a video or picture engine made an exception";
-
 // Sorted by number.
 constexpr Xid table[] = {
     {8, info, "a channel of a program did not answer", application},
@@ -30,9 +27,6 @@ constexpr Xid table[] = {
     {32, info, "a stream of commands was damaged", application},
     {37, info, "the driver's firmware made an error in a program", application},
     {38, warning, "the driver's firmware made an error", support},
-    {39, info, copying, application},
-    {40, info, copying, application},
-    {41, info, copying, application},
     {43, info, "a program's channel was stopped; the GPU itself is well", application},
     {44, warning, "a fault while switching contexts", support},
     {45, info, "channels were ended early, as a program was killed or after an earlier error", application},
@@ -40,7 +34,6 @@ constexpr Xid table[] = {
     {48, fault, "an ECC error of two bits in the GPU's memory", gpu_reset},
     {54, fault, "auxiliary power is not connected", "connect the card's power cables"},
     {59, warning, "the power management unit made an error", support},
-    {60, info, decoding, application},
     {61, fault, "the power management unit stopped at a breakpoint", gpu_reset},
     {62, fault, "the power management unit has halted", gpu_reset},
     {63, warning, "a memory page was retired or a row marked to be remapped", "reset the GPU when it is free"},
@@ -48,40 +41,17 @@ constexpr Xid table[] = {
      "reset the GPU; if it returns, replace the card"},
     {66, warning, "the driver touched memory without permission", support},
     {67, warning, "the driver touched memory without permission", support},
-    {68, info, "the video decoder made an exception", application},
     {69, info, "a program used a class of commands wrongly", application},
-    {70, info, copying, application},
-    {71, info, copying, application},
-    {72, info, copying, application},
     {74, fault, "an NVLink error", nvlink},
-    {75, info, copying, application},
-    {76, info, copying, application},
-    {77, info, copying, application},
     {78, warning, "a virtual GPU could not be started", support},
     {79, fault, "the GPU has fallen off the bus",
      "power-cycle the machine; reseat the card, check its power; if it returns, replace it"},
     {80, fault, "data sent to the GPU were damaged", "reseat the card or its riser"},
-    {82, info, decoding, application},
-    {83, info, decoding, application},
-    {84, info, decoding, application},
-    {85, info, copying, application},
-    {86, info, decoding, application},
-    {88, info, decoding, application},
-    {89, info, decoding, application},
     {92, warning, "many single-bit ECC errors were corrected", "watch it; if it returns, run fieldiag"},
     {93, warning, "the card's InfoROM has been erased more often than it allows", support},
     {94, warning, "an uncorrected memory error hit one program only",
      "restart the program; reset the GPU when it is free"},
     {95, fault, "an uncorrected memory error was not contained to one program", gpu_reset},
-    {96, info, decoding, application},
-    {97, info, decoding, application},
-    {98, info, decoding, application},
-    {99, info, decoding, application},
-    {100, info, decoding, application},
-    {101, info, decoding, application},
-    {102, info, decoding, application},
-    {103, info, decoding, application},
-    {104, info, decoding, application},
     {106, info, "a test message", "nothing"},
     {107, info, "a test message", "nothing"},
     {109, warning, "switching contexts took too long", support},
@@ -92,19 +62,8 @@ constexpr Xid table[] = {
     {122, warning, "the card's flash could not be read", support},
     {123, warning, "the card's flash could not be written", support},
     {125, warning, "the card's InfoROM has a damaged file system", support},
-    {126, info, copying, application},
-    {127, info, copying, application},
-    {128, info, copying, application},
-    {129, info, copying, application},
-    {130, info, copying, application},
-    {131, info, copying, application},
-    {132, info, copying, application},
-    {133, info, copying, application},
-    {134, info, copying, application},
-    {135, info, copying, application},
     {136, fault, "an NVLink could not be trained", nvlink},
     {137, info, "a program touched another GPU's memory over NVLink without permission", application},
-    {139, info, decoding, application},
     {140, fault, "an ECC error was not recovered", gpu_reset},
     {141, info, "a fast path of CUDA made an error", application},
     {143, fault, "the GPU could not be initialised", gpu_reset},
@@ -138,11 +97,25 @@ constexpr Xid table[] = {
     {172, fault, "an ECC error in the GPU's caches (SRAM) was not corrected", gpu_reset},
 };
 
+// Engines of which a GPU has several, with a number each.
+struct Engines {
+  std::int64_t first, last;
+  std::string_view meaning;
+};
+constexpr std::string_view copying = "a copy engine made an exception";
+constexpr std::string_view decoding = "a video or picture engine made an exception";
+constexpr Engines engines[] = {{39, 41, copying},   {68, 68, decoding},  {70, 72, copying},   {75, 77, copying},
+                               {82, 84, decoding},  {85, 85, copying},   {86, 86, decoding},  {88, 89, decoding},
+                               {96, 104, decoding}, {126, 135, copying}, {139, 139, decoding}};
+
 }  // namespace
 
-const Xid* find_xid(std::int64_t number) {
+std::optional<Xid> find_xid(std::int64_t number) {
   const auto* const found = std::ranges::lower_bound(table, number, {}, [](const Xid& xid) { return xid.number; });
-  return found != std::end(table) && found->number == number ? found : nullptr;
+  if (found != std::end(table) && found->number == number) return *found;
+  for (const auto& [first, last, meaning] : engines)
+    if (number >= first && number <= last) return Xid{number, info, meaning, application};
+  return std::nullopt;
 }
 
 }  // namespace assay::audit

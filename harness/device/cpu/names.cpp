@@ -1,8 +1,8 @@
 #include "harness/device/cpu/names.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <utility>
 #include <vector>
 
 namespace assay::cpu {
@@ -89,45 +89,30 @@ const std::vector<Step>& steps_of(std::string_view vendor) {
   return vendor == "Intel" ? intel : vendor == "AMD" ? amd : none;
 }
 
+// As lscpu of util-linux names them: processors of servers and of developers' boards.
 struct ArmPart {
   int implementer, part;
   std::string_view name;
 };
-// As lscpu of util-linux names them; processors of servers and of developers' boards.
-constexpr std::array<ArmPart, 46> arm_parts = {
-    {{0x41, 0xd03, "Cortex-A53"},    {0x41, 0xd05, "Cortex-A55"},       {0x41, 0xd07, "Cortex-A57"},
-     {0x41, 0xd08, "Cortex-A72"},    {0x41, 0xd09, "Cortex-A73"},       {0x41, 0xd0a, "Cortex-A75"},
-     {0x41, 0xd0b, "Cortex-A76"},    {0x41, 0xd0c, "Neoverse N1"},      {0x41, 0xd0d, "Cortex-A77"},
-     {0x41, 0xd40, "Neoverse V1"},   {0x41, 0xd41, "Cortex-A78"},       {0x41, 0xd42, "Cortex-A78AE"},
-     {0x41, 0xd44, "Cortex-X1"},     {0x41, 0xd46, "Cortex-A510"},      {0x41, 0xd47, "Cortex-A710"},
-     {0x41, 0xd48, "Cortex-X2"},     {0x41, 0xd49, "Neoverse N2"},      {0x41, 0xd4a, "Neoverse E1"},
-     {0x41, 0xd4d, "Cortex-A715"},   {0x41, 0xd4e, "Cortex-X3"},        {0x41, 0xd4f, "Neoverse V2"},
-     {0x41, 0xd80, "Cortex-A520"},   {0x41, 0xd81, "Cortex-A720"},      {0x41, 0xd82, "Cortex-X4"},
-     {0x41, 0xd83, "Neoverse V3AE"}, {0x41, 0xd84, "Neoverse V3"},      {0x41, 0xd85, "Cortex-X925"},
-     {0x41, 0xd87, "Cortex-A725"},   {0x41, 0xd8e, "Neoverse N3"},      {0x42, 0x516, "ThunderX2"},
-     {0x43, 0x0a1, "ThunderX 88XX"}, {0x43, 0x0af, "ThunderX2 99xx"},   {0x43, 0x0b8, "ThunderX3 T110"},
-     {0x46, 0x001, "A64FX"},         {0x46, 0x003, "MONAKA"},           {0x48, 0xd01, "Kunpeng 920"},
-     {0x48, 0xd02, "Kunpeng 920"},   {0x48, 0xd06, "Kunpeng 950"},      {0x4e, 0x004, "Carmel"},
-     {0x4e, 0x010, "Olympus"},       {0x50, 0x000, "X-Gene"},           {0x51, 0x001, "Oryon"},
-     {0x51, 0xc00, "Falkor"},        {0x6d, 0xd49, "Azure Cobalt 100"}, {0xc0, 0xac3, "AmpereOne"},
-     {0xc0, 0xac4, "AmpereOne A"}}};
-constexpr std::array<std::pair<int, std::string_view>, 17> implementers = {{{0x41, "Arm"},
-                                                                            {0x42, "Broadcom"},
-                                                                            {0x43, "Cavium"},
-                                                                            {0x44, "DEC"},
-                                                                            {0x46, "Fujitsu"},
-                                                                            {0x48, "HiSilicon"},
-                                                                            {0x4d, "Motorola"},
-                                                                            {0x4e, "NVIDIA"},
-                                                                            {0x50, "APM"},
-                                                                            {0x51, "Qualcomm"},
-                                                                            {0x53, "Samsung"},
-                                                                            {0x56, "Marvell"},
-                                                                            {0x61, "Apple"},
-                                                                            {0x69, "Intel"},
-                                                                            {0x6d, "Microsoft"},
-                                                                            {0x70, "Phytium"},
-                                                                            {0xc0, "Ampere"}}};
+// clang-format off
+constexpr ArmPart arm_parts[] = {
+    {0x41, 0xd03, "Cortex-A53"}, {0x41, 0xd05, "Cortex-A55"}, {0x41, 0xd07, "Cortex-A57"}, {0x41, 0xd08, "Cortex-A72"},
+    {0x41, 0xd09, "Cortex-A73"}, {0x41, 0xd0a, "Cortex-A75"}, {0x41, 0xd0b, "Cortex-A76"}, {0x41, 0xd0c, "Neoverse N1"},
+    {0x41, 0xd0d, "Cortex-A77"}, {0x41, 0xd40, "Neoverse V1"}, {0x41, 0xd41, "Cortex-A78"}, {0x41, 0xd42, "Cortex-A78AE"},
+    {0x41, 0xd44, "Cortex-X1"}, {0x41, 0xd46, "Cortex-A510"}, {0x41, 0xd47, "Cortex-A710"}, {0x41, 0xd48, "Cortex-X2"},
+    {0x41, 0xd49, "Neoverse N2"}, {0x41, 0xd4a, "Neoverse E1"}, {0x41, 0xd4d, "Cortex-A715"}, {0x41, 0xd4e, "Cortex-X3"},
+    {0x41, 0xd4f, "Neoverse V2"}, {0x41, 0xd80, "Cortex-A520"}, {0x41, 0xd81, "Cortex-A720"}, {0x41, 0xd82, "Cortex-X4"},
+    {0x41, 0xd83, "Neoverse V3AE"}, {0x41, 0xd84, "Neoverse V3"}, {0x41, 0xd85, "Cortex-X925"}, {0x41, 0xd87, "Cortex-A725"},
+    {0x41, 0xd8e, "Neoverse N3"}, {0x42, 0x516, "ThunderX2"}, {0x43, 0x0a1, "ThunderX 88XX"}, {0x43, 0x0af, "ThunderX2 99xx"},
+    {0x43, 0x0b8, "ThunderX3 T110"}, {0x46, 0x001, "A64FX"}, {0x46, 0x003, "MONAKA"}, {0x48, 0xd01, "Kunpeng 920"},
+    {0x48, 0xd02, "Kunpeng 920"}, {0x48, 0xd06, "Kunpeng 950"}, {0x4e, 0x004, "Carmel"}, {0x4e, 0x010, "Olympus"},
+    {0x50, 0x000, "X-Gene"}, {0x51, 0x001, "Oryon"}, {0x51, 0xc00, "Falkor"}, {0x6d, 0xd49, "Azure Cobalt 100"},
+    {0xc0, 0xac3, "AmpereOne"}, {0xc0, 0xac4, "AmpereOne A"}};
+constexpr std::pair<int, std::string_view> implementers[] = {
+    {0x41, "Arm"}, {0x42, "Broadcom"}, {0x43, "Cavium"}, {0x46, "Fujitsu"}, {0x48, "HiSilicon"}, {0x4d, "Motorola"},
+    {0x4e, "NVIDIA"}, {0x50, "APM"}, {0x51, "Qualcomm"}, {0x53, "Samsung"}, {0x56, "Marvell"}, {0x61, "Apple"},
+    {0x69, "Intel"}, {0x6d, "Microsoft"}, {0x70, "Phytium"}, {0xc0, "Ampere"}};
+// clang-format on
 
 // "0x41"; -1 if it is no such number.
 int number_of(std::string_view text) {
@@ -161,8 +146,9 @@ std::optional<Contradiction> contradiction(std::string_view vendor, int family, 
 }
 
 std::string arm_implementer(std::string_view code) {
-  const auto* const known = std::ranges::find(implementers, number_of(code), &std::pair<int, std::string_view>::first);
-  return std::string(known == implementers.end() ? code : known->second);
+  for (const auto& [number, name] : implementers)
+    if (number == number_of(code)) return std::string(name);
+  return std::string(code);
 }
 
 std::string arm_core(std::string_view implementer, std::string_view part) {

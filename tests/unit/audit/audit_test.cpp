@@ -73,6 +73,7 @@ TEST(KernelLog, XidsNameTheGpuAndTheNumber) {
   EXPECT_EQ(event->code, 79);
   EXPECT_EQ(event->problem, "xid-fatal");
   EXPECT_EQ(parse_one("NVRM: Xid (0000:1b:00): 31, Ch 0000000b")->device, "0000:1b:00.0");
+  EXPECT_EQ(parse_one("NVRM: Xid (PCI:0000:1b:00 GPU-I:05): 94, x")->device, "0000:1b:00.0") << "of a slice (MIG)";
   EXPECT_EQ(parse_one("NVRM: Xid (PCI:0000:1b:00): 13, x")->problem, "xid-application");
   EXPECT_EQ(parse_one("NVRM: Xid (PCI:0000:1b:00): 5000, x")->problem, "xid-unknown");
   EXPECT_EQ(parse_one("nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Fatal, Link 32")->problem, "sxid-fatal");
@@ -407,7 +408,7 @@ TEST(LogFile, WhatItDoesNotSayIsNamed) {
 TEST(Xids, EveryOneSaysWhatToDo) {
   int known = 0;
   for (std::int64_t number = -2; number < 1000; ++number)
-    if (const Xid* const xid = find_xid(number)) {
+    if (const auto xid = find_xid(number)) {
       ++known;
       EXPECT_EQ(xid->number, number);
       EXPECT_FALSE(xid->meaning.empty() || xid->action.empty()) << number;
@@ -415,6 +416,9 @@ TEST(Xids, EveryOneSaysWhatToDo) {
   EXPECT_GE(known, 40);
   for (const std::int64_t fatal : {48, 62, 64, 79, 95, 119, 120, 140, 143, 167, 169, 171, 172})
     EXPECT_EQ(find_xid(fatal)->severity, Severity::fault) << fatal;
+  for (const std::int64_t of_a_program : {8, 13, 40, 76, 83, 104, 130, 139})
+    EXPECT_EQ(find_xid(of_a_program)->severity, Severity::info) << of_a_program;
+  for (const std::int64_t unknown : {0, 87, 138, 173}) EXPECT_FALSE(find_xid(unknown)) << unknown;
 }
 
 TEST(Audit, AnEmptyFolderHasNoFault) {

@@ -171,9 +171,13 @@ TEST_F(Expect, BadFilesAreRefusedWithEveryError) {
 }
 
 TEST(Shortfalls, AreOneLineEach) {
-  EXPECT_EQ(shortfalls_text("want.json", {}), "\nwant.json: all held\n");
-  EXPECT_EQ(shortfalls_text("want.json", {{"cpu.cores", "64", "32"}}),
+  EXPECT_EQ(shortfalls_text("want.json", Expectation(), {}), "\nwant.json: all held\n");
+  EXPECT_EQ(shortfalls_text("want.json", Expectation(), {{"cpu.cores", "64", "32"}}),
             "\nwant.json: 1 shortfall\n  cpu.cores: expected 64, found 32\n");
+  Expectation other;
+  other.left_out = {"nhc.conf:2: check_ps_service sshd"};
+  EXPECT_EQ(shortfalls_text("nhc.conf", other, {}),
+            "\nnhc.conf: all that was taken over held\n  not taken over: nhc.conf:2: check_ps_service sshd\n");
 }
 
 TEST(Pattern, StarsAndQuestionMarks) {
