@@ -2,8 +2,8 @@
 #include "harness/ab/ab.h"
 #include "cli/command.h"
 #include "cli/command_sides.h"
-#include "cli/files.h"
 #include "cli/formats.h"
+#include "cli/options.h"
 #include "harness/ab/command_figures.h"
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
@@ -28,7 +28,7 @@ namespace {
 struct AbOptions {
   std::string a, b, metric, better, tolerance = "2%", error = "5%", budget = "10m", seed;
   std::vector<std::string> cases;
-  bool json = false;
+  Outputs outputs;
 };
 
 constexpr const char* ab_footer =
@@ -160,10 +160,8 @@ ExitCode ab(const AbOptions& asked) {
   const ab::Result result = compare_commands("ab", asked.a, asked.b, read, options);
   for (const std::string& remark : figures.remarks()) say("assay: ab: {}\n", remark);
   if (result.ended != ab::Ended::decided) explain_end(result, options);
-  if (asked.json)
-    fmt::print("{}", dump_document(to_json(result, asked, options, figures.metric())));
-  else if (result.all.pairs > 0)
-    print(document_of(result, options));
+  asked.outputs.write_json([&] { return dump_document(to_json(result, asked, options, figures.metric())); });
+  if (result.all.pairs > 0) asked.outputs.print(document_of(result, options));
   switch (result.all.verdict) {
     case ab::Verdict::slower: return ExitCode::failed;
     case ab::Verdict::undecided: return ExitCode::no_data;
@@ -175,7 +173,7 @@ ExitCode ab(const AbOptions& asked) {
 
 Command ab_command(CLI::App& root) {
   auto options = std::make_shared<AbOptions>();
-  CLI::App* app = root.add_subcommand("ab", "Is one command faster than another? Runs both until the answer stands");
+  CLI::App* app = root.add_subcommand("ab", "Run two commands in turn until one is faster, or they are the same");
   app->add_option("--a", options->a, "The command to compare with")->required()->type_name("COMMAND");
   app->add_option("--b", options->b, "The command to judge")->required()->type_name("COMMAND");
   app->add_option("--metric", options->metric,
@@ -188,7 +186,7 @@ Command ab_command(CLI::App& root) {
   app->add_option("--error", options->error, "Probability that any verdict is wrong")->capture_default_str();
   app->add_option("--budget", options->budget, "Time for everything (90s, 10m, 1h)")->capture_default_str();
   app->add_option("--seed", options->seed, "Of the order within pairs; by default a new one each time");
-  app->add_flag("--json", options->json, "As JSON");
+  options->outputs.add_to(*app);
   app->footer(std::string(ab_footer) + "\n\n" + metric_grammar);
   return {app, [options] { return ab(*options); }};
 }

@@ -32,6 +32,7 @@ Command each_host_command(CLI::App& root);
 Command agent_command(CLI::App& root);
 Command remote_shell_command(CLI::App& root);
 Command env_command(CLI::App& root);
+Command audit_command(CLI::App& root);
 
 // The words of the command line, starting with the program's name.
 const std::vector<std::string>& command_line();

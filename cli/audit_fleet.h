@@ -1,7 +1,7 @@
-// `assay env --audit` over hosts: asks each for its audit and puts them side by side.
+// `assay audit` over hosts: asks each for its audit and puts them side by side.
 #pragma once
 
-#include "cli/command.h"
+#include "cli/options.h"
 #include "harness/hosts/allocation.h"
 #include "harness/json/json.h"
 #include "harness/machine/machine.h"
@@ -17,18 +17,14 @@ struct FleetOptions {
   bool with_serials = false;
   double timeout_seconds = 60;
   std::vector<std::string> runs = {};  // of --each-host on these hosts
-  bool json = false;
 };
 
 // The hosts of --hostfile, or of the Slurm job that this process is in if they are several; absent: only this one.
 // Throws UsageError as find_allocation does.
 std::optional<Allocation> hosts_to_audit(const std::string& hostfile);
 
-// Runs `assay env --audit --json` on every host. In the order of the allocation.
-std::vector<report::AuditedHost> audits_of(const Allocation& allocation, bool with_serials, double timeout_seconds);
-
-// Prints the audits of all hosts and where they differ.
-ExitCode audit_hosts(const Allocation& allocation, const FleetOptions& options);
+// Runs `assay audit --json` on every host, and prints the audits of all and where they differ.
+ExitCode audit_hosts(const Allocation& allocation, const FleetOptions& options, const Outputs& outputs);
 
 // Adds to an audit which GPUs the host has, and with `with_serials` their serial numbers and, if it may be read, the
 // host's.

@@ -1,6 +1,5 @@
-#include "cli/env_fleet.h"
+#include "cli/audit_fleet.h"
 
-#include "cli/files.h"
 #include "harness/hosts/ask_hosts.h"
 #include "harness/hosts/slurm.h"
 #include "harness/json/members.h"
@@ -25,6 +24,31 @@ report::AuditedHost audited(const HostAnswer& answer) {
   return report::read_audit(answer.host, answer.out);
 }
 
+// In the order of the allocation. Hosts whose build does not know the verb are asked again, in the words of 1.0.
+std::vector<report::AuditedHost> audits_of(const Allocation& allocation, const FleetOptions& options) {
+  const auto ask = [&](const Allocation& hosts, std::vector<std::string> words) {
+    words.emplace_back("--json");
+    if (options.with_serials) words.emplace_back("--with-serials");
+    return ask_hosts(hosts, words, options.timeout_seconds);
+  };
+  std::vector<HostAnswer> answers = ask(allocation, {"audit"});
+  Allocation older = allocation;
+  older.hosts.clear();
+  std::vector<HostAnswer*> refused;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].exit_code != static_cast<int>(ExitCode::usage)) continue;
+    refused.push_back(&answers[i]);
+    older.hosts.push_back(allocation.hosts[i]);
+  }
+  if (!refused.empty()) {
+    std::vector<HostAnswer> again = ask(older, {"env", "--audit"});
+    for (std::size_t i = 0; i < refused.size(); ++i) *refused[i] = std::move(again[i]);
+  }
+  std::vector<report::AuditedHost> audits;
+  for (const HostAnswer& answer : answers) audits.push_back(audited(answer));
+  return audits;
+}
+
 }  // namespace
 
 std::optional<Allocation> hosts_to_audit(const std::string& hostfile) {
@@ -35,26 +59,16 @@ std::optional<Allocation> hosts_to_audit(const std::string& hostfile) {
   return slurm;
 }
 
-std::vector<report::AuditedHost> audits_of(const Allocation& allocation, bool with_serials, double timeout_seconds) {
-  std::vector<std::string> words = {"env", "--audit", "--json"};
-  if (with_serials) words.emplace_back("--with-serials");
-  std::vector<report::AuditedHost> audits;
-  for (const HostAnswer& answer : ask_hosts(allocation, words, timeout_seconds)) audits.push_back(audited(answer));
-  return audits;
-}
-
-ExitCode audit_hosts(const Allocation& allocation, const FleetOptions& options) {
+ExitCode audit_hosts(const Allocation& allocation, const FleetOptions& options, const Outputs& outputs) {
   // The user's files first: a bad one is reported before any host is asked.
   std::optional<report::RunSet> runs;
   if (!options.runs.empty()) runs.emplace(read_runs(options.runs));
   report::AuditedFleet fleet;
-  fleet.hosts = audits_of(allocation, options.with_serials, options.timeout_seconds);
+  fleet.hosts = audits_of(allocation, options);
   fleet.drift = report::drift_of(fleet.hosts);
   if (runs) report::add_effects(fleet.drift, *runs);
-  if (options.json)
-    fmt::print("{}", dump_document(json_of(fleet), 2));
-  else
-    print(report::audit_document(fleet));
+  outputs.write_json([&] { return dump_document(json_of(fleet), 2); });
+  outputs.print(report::audit_document(fleet));
   return fleet.code();
 }
 
