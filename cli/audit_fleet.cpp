@@ -61,7 +61,7 @@ std::optional<Allocation> hosts_to_audit(const std::string& hostfile) {
 
 ExitCode audit_hosts(const Allocation& allocation, const FleetOptions& options, const Outputs& outputs) {
   // The user's files first: a bad one is reported before any host is asked.
-  std::optional<report::RunSet> runs;
+  std::optional<RunSet> runs;
   if (!options.runs.empty()) runs.emplace(read_runs(options.runs));
   report::AuditedFleet fleet;
   fleet.hosts = audits_of(allocation, options);

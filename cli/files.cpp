@@ -87,7 +87,7 @@ void write_named_file(const char* subcommand, const std::string& path, const std
   file->finish();
 }
 
-void say_unused_prices(const char* subcommand, const report::RunSet& runs, const report::PriceSource& prices) {
+void say_unused_prices(const char* subcommand, const RunSet& runs, const report::PriceSource& prices) {
   if (const std::string text = report::unused_file(runs.runs(), prices); !text.empty())
     say("assay: {}: {}\n", subcommand, one_line(text, 400));
 }

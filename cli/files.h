@@ -25,7 +25,7 @@ report::Floors read_floors(const std::string& word);
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text);
 
 // Says on stderr if the user's file of prices has none for these runs.
-void say_unused_prices(const char* subcommand, const report::RunSet& runs, const report::PriceSource& prices);
+void say_unused_prices(const char* subcommand, const RunSet& runs, const report::PriceSource& prices);
 
 // To stdout, unless one of the `files` is that. On a terminal in at most 100 columns, and in colour if NO_COLOR is not
 // set (https://no-color.org); elsewhere lines are not wrapped or cut.

@@ -49,7 +49,7 @@ struct FloorsOfTest {
 };
 // Adds to `outcome` a repetition of every figure in `runs` that a floor limits, and to `used` which floors these were.
 // Returns why a floor could not judge a record that it is for; empty if all could.
-std::string add_repetitions(const report::RunSet& runs, const FloorsOfTest& by, gate::TestOutcome& outcome,
+std::string add_repetitions(const RunSet& runs, const FloorsOfTest& by, gate::TestOutcome& outcome,
                             std::set<std::string>& used);
 
 // The exit code of a verdict in a style.

@@ -18,7 +18,7 @@ std::optional<double> outside(const Record& record) {
 
 }  // namespace
 
-std::string add_repetitions(const report::RunSet& runs, const FloorsOfTest& by, gate::TestOutcome& outcome,
+std::string add_repetitions(const RunSet& runs, const FloorsOfTest& by, gate::TestOutcome& outcome,
                             std::set<std::string>& used) {
   std::string why_not;
   report::Floors floors = by.floors;

@@ -433,8 +433,8 @@ class Gate {
           record.comparable = true;
           drills_.emplace(text);
         }
-    const report::RunSet runs(std::move(read), report::Injected::include);
-    for (const report::Entry& entry : runs.entries()) {
+    const RunSet runs(std::move(read), Injected::include);
+    for (const Entry& entry : runs.entries()) {
       const Record& record = *entry.record;
       switch (record.status) {
         case Status::ok:

@@ -65,7 +65,7 @@ void report_finished_run(RunData run, bool drill) {
   const fs::path dir = run.dir;
   std::vector<RunData> read;
   read.push_back(std::move(run));
-  const report::RunSet runs(std::move(read), drill ? report::Injected::include : report::Injected::exclude);
+  const RunSet runs(std::move(read), drill ? Injected::include : Injected::exclude);
   if (const std::string note = injected_text(runs); !note.empty()) say("assay: {}\n", note);
   report::Document document =
       report::whole_report(runs, {.prices = report::load_prices({}), .references = report::shipped_references()});

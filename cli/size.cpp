@@ -27,8 +27,8 @@ ExitCode run_size(const SizeOptions& flags) {
       .seq = search.settings().seq,
       .on = [&](const HardwareSheet& sheet, std::int64_t gpus) { return search.on(sheet, gpus); },
       .fewest_above = [&](const HardwareSheet& sheet, std::int64_t gpus) { return search.fewest_above(sheet, gpus); }};
-  std::optional<report::RunSet> runs;
-  if (!flags.from.empty()) runs.emplace(read_runs(flags.from), report::Injected::exclude);
+  std::optional<RunSet> runs;
+  if (!flags.from.empty()) runs.emplace(read_runs(flags.from), Injected::exclude);
   const SizeAnswer answer = size(std::move(request), runs ? &*runs : nullptr, planner);
   flags.outputs.write_json([&] { return dump_document(to_json(answer), 2); });
   flags.outputs.print(to_text(answer));

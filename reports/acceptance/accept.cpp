@@ -4,9 +4,9 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/members.h"
+#include "harness/runs/csv.h"
 #include "reports/acceptance/words.h"
-#include "reports/data/csv.h"
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,7 +3,7 @@
 
 #include "harness/core/text.h"
 #include "reports/acceptance/words.h"
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,7 +4,7 @@
 #include "harness/core/units.h"
 #include "harness/statistics/statistics.h"
 #include "reports/acceptance/judge.h"
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

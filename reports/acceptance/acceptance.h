@@ -2,8 +2,8 @@
 #pragma once
 
 #include "harness/core/error.h"
+#include "harness/runs/run_set.h"
 #include "reports/acceptance/selection.h"
-#include "reports/data/run_set.h"
 #include "reports/model/document.h"
 #include "reports/model/test_suite.h"
 

@@ -2,13 +2,13 @@
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/json/json.h"
+#include "harness/runs/machine.h"
 #include "reports/acceptance/acceptance.h"
 #include "reports/acceptance/fleet.h"
 #include "reports/acceptance/judge.h"
 #include "reports/acceptance/metric_units.h"
 #include "reports/acceptance/words.h"
-#include "reports/data/machine.h"
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

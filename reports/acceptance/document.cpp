@@ -1,11 +1,11 @@
 // What a check found, for people, for machines and for CI.
 #include "harness/core/text.h"
 #include "harness/json/json.h"
+#include "harness/runs/figures.h"
+#include "harness/runs/machine.h"
 #include "reports/acceptance/acceptance.h"
 #include "reports/acceptance/words.h"
-#include "reports/data/figures.h"
-#include "reports/data/machine.h"
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 #include "reports/acceptance/fleet.h"
 
 #include "harness/core/text.h"
+#include "harness/runs/machine.h"
 #include "harness/statistics/statistics.h"
 #include "reports/acceptance/judge.h"
-#include "reports/data/machine.h"
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ struct Place {
   std::string fleet;
 };
 
-Place place_of(const Entry& entry, const Machine& machine) {
+Place place_of(const Entry& entry, const RunMachine& machine) {
   const Record& record = *entry.record;
   auto hosts = record.identity().hosts;
   if (hosts.empty()) hosts = machine.hosts;
@@ -117,7 +117,7 @@ void decide_one(const Floor& floor, Judgement& judgement, const Place& place, Fl
 }  // namespace
 
 void judge_fleet(const Floor& floor, const RunSet& runs, std::vector<Judgement>& judgements) {
-  std::vector<Machine> machines;
+  std::vector<RunMachine> machines;
   for (const RunData& run : runs.runs()) machines.push_back(machine_of(run));
   std::vector<Place> places;
   std::map<std::string, Fleet> fleets;

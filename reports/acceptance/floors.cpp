@@ -1,7 +1,7 @@
 // Reads a floors file strictly: a limit without a source is refused.
 #include "harness/json/json.h"
+#include "harness/runs/filled_text.h"
 #include "reports/acceptance/acceptance.h"
-#include "reports/data/filled_text.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/machine/hardware.h"
-#include "reports/data/machine.h"
+#include "harness/runs/machine.h"
 
 #include <fmt/format.h>
 

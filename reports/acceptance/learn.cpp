@@ -5,16 +5,16 @@
 #include "harness/json/json.h"
 #include "harness/record/comparable.h"
 #include "harness/record/disturbed.h"
+#include "harness/runs/figures.h"
+#include "harness/runs/machine.h"
+#include "harness/runs/why_left_out.h"
 #include "harness/statistics/mean.h"
 #include "harness/statistics/outliers.h"
 #include "harness/statistics/prediction.h"
 #include "harness/statistics/statistics.h"
 #include "reports/acceptance/metric_units.h"
 #include "reports/acceptance/words.h"
-#include "reports/data/figures.h"
-#include "reports/data/machine.h"
-#include "reports/data/why_left_out.h"
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 
@@ -64,7 +64,7 @@ double speed_of(double value, Better better) { return better == Better::higher ?
 double figure_of(double speed, Better better) { return std::exp(better == Better::higher ? speed : -speed); }
 
 // The name of the one machine that a record is of; empty, and a reason, if there is no such machine.
-std::pair<std::string, std::string> machine_of_record(const Entry& entry, const Machine& of_run) {
+std::pair<std::string, std::string> machine_of_record(const Entry& entry, const RunMachine& of_run) {
   if (entry.record->world_nodes > 1) return {"", "measured on several hosts: floors are learned for one machine"};
   auto hosts = entry.record->identity().hosts;
   if (hosts.empty()) hosts = of_run.hosts;
@@ -73,7 +73,7 @@ std::pair<std::string, std::string> machine_of_record(const Entry& entry, const 
   return {hosts.front(), ""};
 }
 
-std::string hardware_of(const Entry& entry, const Machine& machine) {
+std::string hardware_of(const Entry& entry, const RunMachine& machine) {
   std::vector<std::string> parts;
   if (!machine.cpu.empty()) parts.push_back(machine.cpu);
   if (machine.cores) parts.push_back(plural(*machine.cores, "core"));
@@ -115,12 +115,12 @@ struct Gathered {
 };
 
 Gathered gather(const RunSet& runs, const LearnOptions& options) {
-  std::vector<Machine> machines;
+  std::vector<RunMachine> machines;
   for (const RunData& run : runs.runs()) machines.push_back(machine_of(run));
   Gathered found;
   std::map<std::string, std::vector<std::string>> left_out;  // why, and places
   for (const Entry& entry : runs.entries()) {
-    const Machine& of_run = machines[entry.run_index];
+    const RunMachine& of_run = machines[entry.run_index];
     const Metric* metric = headline_metric(*entry.record);
     std::string why = why_not(entry, metric, options);
     std::string machine;

@@ -6,8 +6,8 @@
 #include "reports/acceptance/acceptance.h"
 #include "reports/acceptance/learn.h"
 #include "reports/acceptance/words.h"
-#include "reports/data/cells.h"
-#include "reports/data/words.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
+#include "harness/runs/filled_text.h"
 #include "reports/acceptance/metric_units.h"
-#include "reports/data/filled_text.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/json/json.h"
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 
 #include <map>
 #include <optional>

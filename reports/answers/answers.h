@@ -2,8 +2,8 @@
 // for such a machine, and what limits them.
 #pragma once
 
+#include "harness/runs/run_set.h"
 #include "reports/acceptance/acceptance.h"
-#include "reports/data/run_set.h"
 #include "reports/diagnosis/diagnosis.h"
 #include "reports/model/document.h"
 #include "reports/references/references.h"

@@ -1,13 +1,13 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/record/disturbed.h"
+#include "harness/runs/figures.h"
+#include "harness/runs/machine.h"
 #include "reports/acceptance/words.h"
 #include "reports/answers/answers.h"
 #include "reports/answers/words.h"
-#include "reports/data/cells.h"
-#include "reports/data/figures.h"
-#include "reports/data/machine.h"
-#include "reports/data/words.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 #include "reports/summary/key_figures.h"
 
 #include <algorithm>

@@ -5,8 +5,8 @@
 #include "harness/core/words.h"
 #include "harness/json/members.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/words.h"
 #include "reports/hosts/side_by_side.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

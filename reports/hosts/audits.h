@@ -4,7 +4,7 @@
 
 #include "harness/core/error.h"
 #include "harness/machine/audited.h"
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/model/document.h"
 
 #include <array>

@@ -6,10 +6,10 @@
 #include "harness/core/units.h"
 #include "harness/json/json.h"
 #include "harness/machine/hardware.h"
+#include "harness/runs/filled_text.h"
+#include "harness/runs/machine.h"
 #include "reports/acceptance/metric_units.h"
-#include "reports/data/cells.h"
-#include "reports/data/filled_text.h"
-#include "reports/data/machine.h"
+#include "reports/model/cells.h"
 
 #include <fmt/format.h>
 

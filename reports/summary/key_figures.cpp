@@ -1,8 +1,8 @@
 #include "reports/summary/key_figures.h"
 
+#include "harness/runs/figures.h"
 #include "reports/answers/answers.h"
-#include "reports/data/figures.h"
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 #include "reports/references/references.h"
 #include "reports/summary/case_table.h"
 #include "reports/summary/key_bars.h"

@@ -1,7 +1,7 @@
 // The figures that matter: at most ten per machine, chosen by rule.
 #pragma once
 
-#include "reports/data/groups.h"
+#include "harness/runs/groups.h"
 #include "reports/model/document.h"
 
 #include <string>

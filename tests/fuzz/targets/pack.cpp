@@ -19,7 +19,7 @@ void pack(std::string_view input) {
   expect(report::pack_bytes(read) == input, "a pack that is written otherwise than it was read");
   accepts("p.tar", [&] {
     const report::Floors floors = report::parse_floors(read.floors, "p.tar/floors");
-    const report::RunSet runs(report::runs_of(read, "p.tar"));
+    const RunSet runs(report::runs_of(read, "p.tar"));
     const report::CheckResult result = report::check(runs, floors, {});
     (void)report::verdict_files(result);
     try {

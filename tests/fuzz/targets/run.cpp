@@ -46,7 +46,7 @@ void run(std::string_view input) {
             [&] { (void)plan_from_expanded(whole.run["plan"], "run.json", cli::catalogue(), 4, DeviceKind::cpu); });
   for (const Record& record : whole.records) accepts("", [&] { (void)timed_samples(whole, record); });
 
-  const report::RunSet runs(std::move(read));
+  const RunSet runs(std::move(read));
   const report::Document document = report::whole_report(runs, {.prices = {}, .nccl_table = true});
   (void)report::render_terminal(document, {.colour = true, .width = 60});
   (void)report::render_markdown(document);

@@ -1,14 +1,14 @@
-#include "reports/data/machine.h"
+#include "harness/runs/machine.h"
 
+#include "harness/core/text.h"
 #include "harness/json/json.h"
-#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-namespace assay::report {
+namespace assay {
 
 namespace {
 
@@ -27,8 +27,8 @@ std::string labelled(const Json& run, const char* label, const char* pointer) {
 
 }  // namespace
 
-Machine machine_of(const RunData& run) {
-  Machine machine;
+RunMachine machine_of(const RunData& run) {
+  RunMachine machine;
   const Json& environment = member(run.run, "/environment");
   machine.cpu = text_member(environment, "/cpu/name");
   if (const auto cores = number_member(environment, "/cpu/usable_cores"))
@@ -70,4 +70,4 @@ std::vector<std::string> hardware_names(const RunData& run, const Record& record
   return names;
 }
 
-}  // namespace assay::report
+}  // namespace assay

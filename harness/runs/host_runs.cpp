@@ -1,4 +1,4 @@
-#include "reports/data/host_runs.h"
+#include "harness/runs/host_runs.h"
 
 #include "harness/json/json.h"
 #include "harness/record/content_hash.h"
@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace assay::report {
+namespace assay {
 
 namespace {
 
@@ -70,4 +70,4 @@ std::vector<RunData> split_hosts(RunData run) {
   return parts;
 }
 
-}  // namespace assay::report
+}  // namespace assay

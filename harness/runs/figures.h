@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace assay::report {
+namespace assay {
 
 // The figure that represents a case: its first metric with a value; for a small message, the latency. May be null.
 const Metric* headline_metric(const Record& record);
@@ -37,4 +37,4 @@ std::string collective_variant(const Record& record);
 // A readable name from family and parameters: "gemm f32 2048 x 2048 x 2048".
 std::string case_title(const Record& record);
 
-}  // namespace assay::report
+}  // namespace assay

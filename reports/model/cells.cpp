@@ -1,8 +1,8 @@
-#include "reports/data/cells.h"
+#include "reports/model/cells.h"
 
 #include "harness/core/units.h"
 #include "harness/record/validation.h"
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

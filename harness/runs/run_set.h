@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::report {
+namespace assay {
 
 struct MachineRuns;
 
@@ -37,7 +37,7 @@ enum class Injected {
 };
 
 // Runs ordered by start, then by content, whatever their names. A run given twice (or as a copy) counts once. A run on
-// each of several hosts is as many runs (reports/data/host_runs.h).
+// each of several hosts is as many runs (harness/runs/host_runs.h).
 class RunSet {
  public:
   explicit RunSet(std::vector<RunData> runs, Injected handling = Injected::keep);
@@ -63,7 +63,7 @@ class RunSet {
   std::size_t directories_ = 0;
   std::size_t injected_ = 0;
 
-  struct Groups;  // reports/data/groups.h
+  struct Groups;  // harness/runs/groups.h
   mutable std::shared_ptr<Groups> groups_;
   friend const std::vector<MachineRuns>& by_machine(const RunSet& runs);
 };
@@ -73,4 +73,4 @@ bool injected(const Record& record);
 // "3 records have injected faults and were left out: ..."; empty if there are none.
 std::string injected_text(const RunSet& runs);
 
-}  // namespace assay::report
+}  // namespace assay

@@ -1,15 +1,15 @@
 // Case names for people. Unknown families are named by their parameters.
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 
+#include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "reports/data/words.h"
 
 #include <fmt/format.h>
 
 #include <functional>
 #include <map>
 
-namespace assay::report {
+namespace assay {
 
 namespace {
 
@@ -136,4 +136,4 @@ std::string case_title(const Record& record) {
   return title;
 }
 
-}  // namespace assay::report
+}  // namespace assay

@@ -1,7 +1,7 @@
-#include "reports/data/machine_kind.h"
+#include "harness/runs/machine_kind.h"
 
 #include "harness/json/json.h"
-#include "reports/data/machine.h"
+#include "harness/runs/machine.h"
 
 #include <fmt/format.h>
 
@@ -9,11 +9,11 @@
 #include <cmath>
 #include <utility>
 
-namespace assay::report {
+namespace assay {
 
 namespace {
 
-Hardware hardware_of(const RunData& run, const Machine& machine) {
+Hardware hardware_of(const RunData& run, const RunMachine& machine) {
   const Json& environment = member(run.run, "/environment");
   Hardware hardware{.instance_type = machine.instance_type,
                     .cpu = machine.cpu,
@@ -54,7 +54,7 @@ bool agree(const MachineKind& kind, const Hardware& hardware) {
 std::vector<MachineKind> machine_kinds(const std::vector<RunData>& runs) {
   std::vector<MachineKind> kinds;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const Machine machine = machine_of(runs[i]);
+    const RunMachine machine = machine_of(runs[i]);
     Hardware hardware = hardware_of(runs[i], machine);
     auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const MachineKind& one) { return agree(one, hardware); });
     if (kind == kinds.end()) {
@@ -75,4 +75,4 @@ bool same_kind(const MachineKind& a, const MachineKind& b) {
                      [&](const Hardware& hardware) { return agree(a, hardware); });
 }
 
-}  // namespace assay::report
+}  // namespace assay

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace assay::report {
+namespace assay {
 
 bool ran_on_each_host(const RunData& run);
 
@@ -14,4 +14,4 @@ bool ran_on_each_host(const RunData& run);
 // lines stay with the first run.
 std::vector<RunData> split_hosts(RunData run);
 
-}  // namespace assay::report
+}  // namespace assay

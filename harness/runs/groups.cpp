@@ -1,4 +1,4 @@
-#include "reports/data/groups.h"
+#include "harness/runs/groups.h"
 
 #include "harness/json/json.h"
 
@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-namespace assay::report {
+namespace assay {
 
 namespace {
 
@@ -80,4 +80,4 @@ const std::vector<MachineRuns>& by_machine(const RunSet& runs) {
 
 bool hosts_of_one_run(const RunSet& runs) { return runs.directories() < by_machine(runs).size(); }
 
-}  // namespace assay::report
+}  // namespace assay

@@ -1,15 +1,15 @@
 // Entries grouped by machine, and within a machine by case over its runs.
 #pragma once
 
-#include "reports/data/machine.h"
-#include "reports/data/run_set.h"
+#include "harness/runs/machine.h"
+#include "harness/runs/run_set.h"
 
 #include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
 
-namespace assay::report {
+namespace assay {
 
 // One case on one machine: same identity (apart from hosts) and same protocol.
 struct CaseRuns {
@@ -19,7 +19,7 @@ struct CaseRuns {
 
 // Runs of one machine under equal labels, in the RunSet's order: newest last.
 struct MachineRuns {
-  Machine machine;
+  RunMachine machine;
   Attributes labels;              // --label K=V
   std::vector<std::size_t> runs;  // in RunSet::runs(), never empty
   std::vector<CaseRuns> cases;    // in order of first appearance, the newest run first
@@ -37,4 +37,4 @@ const std::vector<MachineRuns>& by_machine(const RunSet& runs);
 // tables.
 bool hosts_of_one_run(const RunSet& runs);
 
-}  // namespace assay::report
+}  // namespace assay

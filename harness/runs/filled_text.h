@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace assay::report {
+namespace assay {
 
 inline bool blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
 
@@ -17,4 +17,4 @@ inline std::string filled_text(const std::optional<Cursor>& at) {
   return text.value_or("");
 }
 
-}  // namespace assay::report
+}  // namespace assay

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace assay::report {
+namespace assay {
 
-struct Machine {
+struct RunMachine {
   std::string name;  // "AMD Zen 4, 2 cores, 24 GiB, no GPU"
   std::string cpu;   // "AMD Zen 4"
   std::string gpu;   // the first GPU: "NVIDIA H200"; empty if there is none
@@ -21,10 +21,10 @@ struct Machine {
   std::vector<std::string> hosts;  // sorted, unique; from the records' ranks if run.json lists none
 };
 
-Machine machine_of(const RunData& run);
+RunMachine machine_of(const RunData& run);
 
 // Names of the hardware that a record was measured on: the CPU's name and brand, or the ranks' GPUs and the machine's
 // first GPU.
 std::vector<std::string> hardware_names(const RunData& run, const Record& record);
 
-}  // namespace assay::report
+}  // namespace assay

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::report {
+namespace assay {
 
 struct CsvRow {
   int line = 0;  // where it begins, from 1
@@ -20,4 +20,4 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name);
 // A field of a CSV file, in quotes if it needs them.
 std::string csv_field(const std::string& text);
 
-}  // namespace assay::report
+}  // namespace assay

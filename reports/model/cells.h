@@ -1,7 +1,7 @@
 // Table cells that all reports share: text for people, base units for machines.
 #pragma once
 
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 #include "reports/model/document.h"
 #include "reports/model/estimate.h"
 

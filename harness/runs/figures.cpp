@@ -1,4 +1,4 @@
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 
 #include "harness/core/units.h"
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <system_error>
 
-namespace assay::report {
+namespace assay {
 
 // Messages up to this size are latency-bound; their bandwidth says little.
 static constexpr double small_message_bytes = 32 << 10;
@@ -74,4 +74,4 @@ Json interval_json(const std::optional<Interval>& interval) {
   return interval ? Json{interval->low, interval->high} : Json(nullptr);
 }
 
-}  // namespace assay::report
+}  // namespace assay

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace assay::report {
+namespace assay {
 
 struct WhyLeftOut {
   std::string what;    // "skipped", "not comparable"
@@ -19,4 +19,4 @@ struct WhyLeftOut {
 // Absent for a record whose figures count.
 std::optional<WhyLeftOut> why_left_out(const Record& record);
 
-}  // namespace assay::report
+}  // namespace assay

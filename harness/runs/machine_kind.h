@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::report {
+namespace assay {
 
 // The facts by which kinds of machines differ; facts that a run lacks are empty or absent.
 struct Hardware {
@@ -33,4 +33,4 @@ std::vector<MachineKind> machine_kinds(const std::vector<RunData>& runs);
 // Whether all of one agrees with all of the other.
 bool same_kind(const MachineKind& a, const MachineKind& b);
 
-}  // namespace assay::report
+}  // namespace assay

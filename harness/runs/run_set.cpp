@@ -1,10 +1,10 @@
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 
 #include "harness/core/configs.h"
 #include "harness/record/content_hash.h"
 #include "harness/record/flags.h"
 #include "harness/record/validation.h"
-#include "reports/data/host_runs.h"
+#include "harness/runs/host_runs.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 #include <set>
 #include <string_view>
 
-namespace assay::report {
+namespace assay {
 
 namespace {
 
@@ -147,4 +147,4 @@ std::string injected_text(const RunSet& runs) {
       count, count == 1 ? " has" : "s have", count == 1 ? "was" : "were");
 }
 
-}  // namespace assay::report
+}  // namespace assay

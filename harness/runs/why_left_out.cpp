@@ -1,13 +1,13 @@
-#include "reports/data/why_left_out.h"
+#include "harness/runs/why_left_out.h"
 
+#include "harness/core/text.h"
 #include "harness/record/failure.h"
-#include "reports/data/run_set.h"
-#include "reports/data/words.h"
+#include "harness/runs/run_set.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace assay::report {
+namespace assay {
 
 namespace {
 
@@ -39,4 +39,4 @@ std::optional<WhyLeftOut> why_left_out(const Record& record) {
   return std::nullopt;
 }
 
-}  // namespace assay::report
+}  // namespace assay

@@ -1,4 +1,4 @@
-#include "reports/data/csv.h"
+#include "harness/runs/csv.h"
 
 #include "harness/core/error.h"
 
@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace assay::report {
+namespace assay {
 
 namespace {
 
@@ -88,4 +88,4 @@ std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
-}  // namespace assay::report
+}  // namespace assay
