@@ -180,12 +180,12 @@ Command ab_command(CLI::App& root) {
                   "time (wall time); lines (\"name value unit better\" on each line of output); or NAME, see below.\n"
                   "Without it: lines if the output is nothing else, otherwise time");
   add_better_option(*app, options->better);
-  app->add_option("--case", options->cases, "Of lines, judge only this case; may be given several times")
+  app->add_option("--case", options->cases, "Judge only this case of lines; may be given several times")
       ->allow_extra_args(false);
   app->add_option("--tolerance", options->tolerance, "Changes up to this size are the same")->capture_default_str();
   app->add_option("--error", options->error, "Probability that any verdict is wrong")->capture_default_str();
   app->add_option("--budget", options->budget, "Time for everything (90s, 10m, 1h)")->capture_default_str();
-  app->add_option("--seed", options->seed, "Of the order within pairs; by default a new one each time");
+  app->add_option("--seed", options->seed, "Seed of the order within pairs; a new one by default");
   options->outputs.add_to(*app);
   app->footer(std::string(ab_footer) + "\n\n" + metric_grammar);
   return {app, [options] { return ab(*options); }};

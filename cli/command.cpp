@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <initializer_list>
 #include <memory>
 
 namespace assay::cli {
@@ -23,25 +22,6 @@ namespace {
 
 std::vector<std::string> words;
 bool stored = false;
-
-struct Group {
-  const char* name;  // empty: started by other commands, not by users
-  std::initializer_list<Command (*)(CLI::App&)> verbs;
-};
-
-// A verb has one word here and a file of its own.
-const Group groups[] = {
-    {"Measure", {run_command, list_command, env_command, bench_command, crosscheck_command}},
-    {"Judge", {audit_command, gate_command, accept_command, check_command, floors_command, reference_command}},
-    {"Understand", {report_command, diagnose_command, compare_command, ab_command, history_command}},
-    {"Plan", {estimate_command, size_command, project_command}},
-    {"Files", {import_command, export_command}},
-    {"", {worker_command, agent_command, each_host_command, remote_shell_command, gate_test_command}}};
-
-constexpr const char* footer =
-    "To judge a machine: audit it when something looks wrong (seconds; it measures nothing), gate it before\n"
-    "each job (at most the budget), accept a cluster when it is new or repaired (minutes to hours), and check\n"
-    "runs that you already have, as in CI. `assay VERB --help` lists the flags.";
 
 // Every line of a message carries the program's name, so that it can be distinguished from other output.
 void print_error(const std::string& message) {
@@ -66,13 +46,7 @@ int parse_and_run() {
   root.set_version_flag("--version", fmt::format("assay {}", build_info().version));
   root.require_subcommand(0, 1);
   root.formatter(std::make_shared<HelpFormatter>());
-  root.footer(footer);
-  std::vector<Command> table;
-  for (const Group& group : groups)
-    for (const auto make : group.verbs) {
-      table.push_back(make(root));
-      table.back().app->group(group.name);
-    }
+  const std::vector<Command> table = add_verbs(root);
   std::vector<std::string> given = in_new_spelling(root, {words.begin() + (words.empty() ? 0 : 1), words.end()});
 
   // CLI11 would call a mistyped subcommand an unexpected argument.

@@ -54,6 +54,9 @@ Command project_command(CLI::App& root);
 Command reference_command(CLI::App& root);
 Command history_command(CLI::App& root);
 
+// Declares all of them.
+std::vector<Command> add_verbs(CLI::App& root);
+
 // Says that stdout only tells what is stored elsewhere: that nobody reads it does not change the exit code.
 void results_are_stored();
 

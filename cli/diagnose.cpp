@@ -24,7 +24,7 @@ struct DiagnoseOptions {
 ExitCode run_diagnose(const DiagnoseOptions& options) {
   const std::vector<report::Rule> rules =
       options.rules.empty() ? report::shipped_rules() : report::load_rules(options.rules);
-  const report::RunSet runs = options.runs.read();
+  const RunSet runs = options.runs.read();
   if (const std::string note = injected_text(runs); !note.empty()) say("assay: diagnose: {}\n", note);
   const std::vector<report::Diagnosis> all = report::diagnose(runs, rules);
   const report::PriceSource prices = report::load_prices(options.prices);

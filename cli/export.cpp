@@ -25,7 +25,7 @@ Command export_command(CLI::App& root) {
       ->required()
       ->type_name("FILE");
   return {app, [options] {
-            const report::RunSet runs = options->runs.read();
+            const RunSet runs = options->runs.read();
             const auto& format = format_named(report::export_formats(), options->format);
             write_named_file("export", options->out, format.text(runs));
             const auto left_out = format.figures_only ? report::cases_without_figure(runs) : std::vector<std::string>();

@@ -55,7 +55,7 @@ ExitCode run_learn(const FloorsOptions& options) {
   asked.outliers =
       static_cast<report::Outliers>(std::find(words.begin(), words.end(), options.outliers) - words.begin());
   refuse_to_replace(options.out);
-  const report::RunSet runs(read_runs(options.runs.dirs));
+  const RunSet runs(read_runs(options.runs.dirs));
   const report::LearnedFloors learned = report::learn(runs, asked);
   if (learned.floors() > 0) write_named_file("floors learn", options.out, dump_document(report::floors_of(learned)));
   options.outputs.write_json([&] { return dump_document(report::learned_json(learned)); });

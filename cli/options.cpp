@@ -20,11 +20,9 @@ void Runs::add_to(CLI::App& app) {
   app.add_flag("--injected", injected, "Treat records with injected faults as measurements");
 }
 
-report::RunSet Runs::read() const {
-  return report::RunSet(read_runs(dirs), injected ? report::Injected::include : report::Injected::exclude);
-}
+RunSet Runs::read() const { return RunSet(read_runs(dirs), injected ? Injected::include : Injected::exclude); }
 
-ExitCode Runs::code_of(const report::RunSet& runs, ExitCode otherwise) const {
+ExitCode Runs::code_of(const RunSet& runs, ExitCode otherwise) const {
   if (!runs.entries().empty()) return otherwise;
   say("assay: {}: no finished case in {}\n", verb_, fmt::join(dirs, ", "));
   return ExitCode::no_data;

@@ -25,9 +25,9 @@ struct Runs {
   CLI::Option* add_dirs_to(CLI::App& app);
   void add_to(CLI::App& app);
   // Throws UsageError as read_run does.
-  report::RunSet read() const;
+  RunSet read() const;
   // Says on stderr if no case of the runs is finished; the exit code of that, else `otherwise`.
-  ExitCode code_of(const report::RunSet& runs, ExitCode otherwise = ExitCode::ok) const;
+  ExitCode code_of(const RunSet& runs, ExitCode otherwise = ExitCode::ok) const;
 
  private:
   std::string verb_;

@@ -23,7 +23,7 @@ struct ProjectOptions {
 
 ExitCode run_project(const ProjectOptions& options) {
   const std::vector<int> ranks = parse_ranks(options.ranks);
-  const report::RunSet runs = options.runs.read();
+  const RunSet runs = options.runs.read();
   const report::PriceSource prices = report::load_prices(options.prices);
   say_unused_prices("project", runs, prices);
   const auto found = report::scaling::projections_of(runs, ranks, prices);

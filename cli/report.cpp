@@ -37,7 +37,7 @@ ExitCode run_report(const ReportOptions& options) {
   report::PageOptions page{.prices = report::load_prices(options.prices),
                            .references = report::shipped_references(),
                            .nccl_table = options.nccl_table};
-  const report::RunSet runs = options.runs.read();
+  const RunSet runs = options.runs.read();
   if (const std::string note = injected_text(runs); !note.empty()) say("assay: report: {}\n", note);
   for (const std::string& copy : runs.duplicates()) say("assay: report: {}\n", copy);
   say_unused_prices("report", runs, page.prices);

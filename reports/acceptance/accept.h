@@ -106,7 +106,7 @@ Json accept_json(const Acceptance& acceptance, bool with_serials);
 // One row per host and check (RFC 4180): host,check,state,of,figure,unit,bound,floor,evidence
 std::string accept_csv(const Acceptance& acceptance);
 
-// The audit (`assay env --audit --hostfile`): fails for a fault, an unreachable host, fewer GPUs than most hosts have,
+// The audit (`assay audit --hostfile`): fails for a fault, an unreachable host, fewer GPUs than most hosts have,
 // and another driver, firmware, kernel, BIOS or NCCL than most. Other facts that differ are mentioned. Fills gpus and
 // xids of `hosts`.
 void judge_audit(const AuditedFleet& audit, std::vector<AcceptedHost>& hosts);

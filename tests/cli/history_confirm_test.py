@@ -111,7 +111,7 @@ class Nights(HistoryCase):
         found = []
         for night in range(self.next, self.next + count):
             self.add([night], step=self.noisy, at=date(night), **more)
-            done = self.assay("history", "check", "--store", "h.db", "--json", "-")
+            done = self.assay("history", "check", "--store", "h.db", "--json")
             [event] = [one for one in json.loads(done.stdout)["events"] if one["id"] == self.id]
             self.assertTrue(event["confirmed"])
             found.append((done.returncode, event["state"]))

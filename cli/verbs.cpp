@@ -1,0 +1,42 @@
+// The verbs of the command line, in the groups of the help text.
+#include "cli/command.h"
+
+#include <initializer_list>
+
+namespace assay::cli {
+
+namespace {
+
+struct Group {
+  const char* name;  // empty: started by other commands, not by users
+  std::initializer_list<Command (*)(CLI::App&)> verbs;
+};
+
+// A verb has one word here and a file of its own.
+const Group groups[] = {
+    {"Measure", {run_command, list_command, env_command, bench_command, crosscheck_command}},
+    {"Judge", {audit_command, gate_command, accept_command, check_command, floors_command, reference_command}},
+    {"Understand", {report_command, diagnose_command, compare_command, ab_command, history_command}},
+    {"Plan", {estimate_command, size_command, project_command}},
+    {"Files", {import_command, export_command}},
+    {"", {worker_command, agent_command, each_host_command, remote_shell_command, gate_test_command}}};
+
+constexpr const char* when_to_use =
+    "To judge a machine: audit it when something looks wrong (seconds; it measures nothing), gate it before\n"
+    "each job (at most the budget), accept a cluster when it is new or repaired (minutes to hours), and check\n"
+    "runs that you already have, as in CI. `assay VERB --help` lists the flags.";
+
+}  // namespace
+
+std::vector<Command> add_verbs(CLI::App& root) {
+  std::vector<Command> table;
+  for (const Group& group : groups)
+    for (const auto make : group.verbs) {
+      table.push_back(make(root));
+      table.back().app->group(group.name);
+    }
+  root.footer(when_to_use);
+  return table;
+}
+
+}  // namespace assay::cli
