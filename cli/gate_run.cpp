@@ -447,7 +447,8 @@ class Gate {
           outcome.reason = fmt::format("{}: {}", record.key, why_wrong(record));
           break;
         case Status::error:
-          outcome.state = flag::has(record.flags, flag::timed_out) ? TestState::hung : TestState::broke;
+          outcome.state = record.failure->kind == FailureKind::timeout ? TestState::hung : TestState::broke;
+          outcome.out_of_memory = record.failure->kind == FailureKind::out_of_memory;
           outcome.reason = one_line(record.reason);
           break;
       }

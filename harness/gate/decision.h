@@ -41,7 +41,8 @@ struct TestOutcome {
   std::string test;                      // its name in the catalogue
   std::string device;                    // of a GPU its PCI address, with the UUID of a slice; empty: the host
   TestState state = TestState::not_run;  // `slow` is decided here, from the figures
-  std::string reason;                    // of wrong, broke, hung and not_run
+  std::string reason;                    // of wrong, broke, hung and not_run, for people
+  bool out_of_memory = false;            // it broke for lack of memory
   double seconds = 0;
   std::optional<double> value = {};  // the first case's figure, whether or not there is a floor
   std::string unit;

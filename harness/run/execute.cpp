@@ -7,6 +7,7 @@
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/out_of_memory.h"
 #include "harness/core/units.h"
 #include "harness/core/utc.h"
 #include "harness/device/cpu/team.h"
@@ -188,7 +189,9 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
     } catch (const std::exception& error) {
       const std::vector<std::string> of_gpu = health.take();
       if (of_gpu.empty()) throw;
-      throw Error(fmt::format("{} ({})", error.what(), fmt::join(of_gpu, ", ")));
+      const std::string text = fmt::format("{} ({})", error.what(), fmt::join(of_gpu, ", "));
+      if (dynamic_cast<const OutOfMemory*>(&error)) throw OutOfMemory(text);
+      throw Error(text);
     }
   };
   order.protocol.apply(context.outputs.protocol);
@@ -292,6 +295,7 @@ void name_straggler(Record& whole) {
   const RankResult& rank = whole.ranks[static_cast<std::size_t>(straggler->rank)];
   whole.flags.push_back(fmt::format("{}{} on {}{}{} took {:.2g} times as long as the others", flag::slow_rank,
                                     rank.rank, rank.host, rank.pci.empty() ? "" : ", ", rank.pci, straggler->ratio));
+  whole.slow_rank = {rank.rank, straggler->ratio};
 }
 
 // Joins "P2P/CUMEM, SHM/direct" and "NET/IB, P2P/CUMEM", listing each transport once.
@@ -337,8 +341,17 @@ void join_errors(std::vector<DeviceErrors>& whole, const std::vector<DeviceError
   }
 }
 
+// A failed check that points to no rank is about the rank that made it, if it says anything.
+void name_culprit(Check& check, int rank) {
+  if (!check.passed && !check.detail.empty() && check.culprits.empty()) check.culprits.push_back({rank});
+}
+
 // Merges the same check from another rank into `whole`.
 void join_check(Check& whole, const Check& part, int rank) {
+  whole.culprits.insert(whole.culprits.end(), part.culprits.begin(), part.culprits.end());
+  std::ranges::sort(whole.culprits);
+  const auto twice = std::ranges::unique(whole.culprits);
+  whole.culprits.erase(twice.begin(), twice.end());
   for (const std::string& culprit : part.detail)
     if (whole.detail.size() < 20) whole.detail.push_back(fmt::format("rank {}: {}", rank, culprit));
   if (part.value && (!whole.value || !(*part.value <= *whole.value))) whole.value = part.value;
@@ -409,28 +422,32 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& world,
                     .faults = order.faults};
   context.services = {.write_file = surroundings.write_file, .on_inject = surroundings.tell_fault};
   CaseErrors errors;
+  const auto broke = [&](FailureKind kind, std::string why) {
+    record.status = Status::error;
+    record.reason = std::move(why);
+    record.failure = {.kind = kind, .rank = comm.rank(), .host = this_host()};
+  };
   try {
     run_phases(order, device, comm, context, record, start, errors);
   } catch (const std::bad_alloc&) {
-    record.status = Status::error;
-    record.reason = "out of memory";
+    broke(FailureKind::out_of_memory, "out of memory");
+  } catch (const OutOfMemory& caught) {
+    broke(FailureKind::out_of_memory, caught.what());
   } catch (const std::exception& caught) {
-    record.status = Status::error;
-    record.reason = caught.what();
-    // Device exceptions do not always contain the phrase that people search for.
-    if (context.inputs.faults.contains(Fault::oom) && record.reason.find("memory") == std::string::npos)
-      record.reason = "out of memory: " + record.reason;
+    // A device may refuse an absurd size in other words.
+    if (context.inputs.faults.contains(Fault::oom))
+      broke(FailureKind::out_of_memory, std::string("out of memory: ") + caught.what());
+    else
+      broke(FailureKind::exception, caught.what());
   } catch (...) {
-    record.status = Status::error;
-    record.reason = "an exception of unknown type";
+    broke(FailureKind::exception, "an exception of unknown type");
   }
   if (record.status == Status::error && !record.spans.empty())
     record.reason += fmt::format(" (in {})", record.spans.back().first);
   try {
     record.protocol = context.outputs.protocol.to_json();
   } catch (const std::exception& caught) {
-    record.status = Status::error;
-    record.reason = caught.what();
+    broke(FailureKind::exception, caught.what());
     record.protocol = Json::object();
   }
   record.spans.insert(record.spans.end(), context.outputs.spans.begin(), context.outputs.spans.end());
@@ -454,6 +471,9 @@ Record merge_parts(std::vector<Record> parts) {
   const auto rank_of = [](const Record& part) { return part.ranks.empty() ? -1 : part.ranks.front().rank; };
   std::sort(parts.begin(), parts.end(), [&](const Record& a, const Record& b) { return rank_of(a) < rank_of(b); });
   if (parts.empty() || rank_of(parts.front()) != 0) throw Error("the record of rank 0 is missing");
+  if (parts.size() > 1)
+    for (Record& part : parts)
+      for (Check& check : part.checks) name_culprit(check, rank_of(part));
   Record whole = std::move(parts.front());
   for (std::size_t i = 1; i < parts.size(); ++i) {
     Record& part = parts[i];
@@ -464,6 +484,7 @@ Record merge_parts(std::vector<Record> parts) {
       whole.outside_cpu = std::move(part.outside_cpu);
     if (severity(part.status) > severity(whole.status)) {
       whole.status = part.status;
+      whole.failure = part.failure;
       whole.reason = fmt::format("rank {}: {}", rank, part.reason);
     } else if (whole.reason.empty() && !part.reason.empty()) {
       whole.reason = fmt::format("rank {}: {}", rank, part.reason);
@@ -487,6 +508,11 @@ Record merge_parts(std::vector<Record> parts) {
   }
   if (whole.ranks.size() > 1 && whole.params.contains("gpus")) name_slowest_gpu(whole);
   name_straggler(whole);
+  if (whole.status == Status::failed) {
+    whole.failure = {.kind = FailureKind::wrong_result, .rank = only_culprit(whole.checks)};
+    if (whole.world_ranks == 1) whole.failure->rank = 0;
+    if (whole.failure->rank) whole.failure->host = whole.host_of(*whole.failure->rank);
+  }
   return whole;
 }
 

@@ -85,7 +85,7 @@ bool Supervisor::start_workers(const Job& first) {
   server.expect(ranks);
   ranks_.assign(static_cast<std::size_t>(ranks), {});
   group_worked_ = false;
-  failure_.reset();
+  breakdown_.reset();
   shared_.clear();
   oom_kills_ = oom_kill_count();
   LaunchRequest request;
@@ -116,14 +116,17 @@ bool Supervisor::start_workers(const Job& first) {
   placement_ = std::move(seating.placement);
   request.seats = placement_.seats;
   no_seats_ = !seating.missing.empty();
-  if (no_seats_) fail(seating.missing);
+  if (no_seats_) {
+    fail(FailureKind::lost_host, seating.missing);
+    breakdown_->hosts = seating.lost;
+  }
   if (no_seats_ || signals_.interrupted()) return false;
   for (const auto& [name, value] : environment_of(*first.order.family, first.order.params))
     request.environment[name] = value;
   try {
     group_ = start_group(request, options_.agents);
   } catch (const Error& error) {
-    fail(error.what());
+    fail(FailureKind::launch, error.what());
   }
   return group_ != nullptr;
 }
@@ -136,7 +139,7 @@ void Supervisor::end_group(bool orderly) {
     const auto until = after(10);
     const auto connected = [](const RankState& rank) { return rank.connected; };
     while (Clock::now() < until && std::any_of(ranks_.begin(), ranks_.end(), connected)) poll_round(100);
-    failure_.reset();
+    breakdown_.reset();
     group_->wait_end(10);
   }
   group_->kill_all();
@@ -172,11 +175,15 @@ void Supervisor::on(int rank, const message::Abort& abort) {
   if (abort.index && *abort.index != case_index_) return;
   if (abort.record) check_sender(*abort.record, rank);
   group_worked_ = group_worked_ || abort.record;
-  if (failure_) return;
-  failure_ = Failure{.reason = abort.record ? abort.record->reason : abort.reason,
-                     .part = abort.record,
-                     .rank = rank,
-                     .reported = Clock::now()};
+  if (breakdown_) return;
+  const FailureKind kind = abort.record && abort.record->failure ? abort.record->failure->kind
+                           : abort.index                         ? FailureKind::exception
+                                                                 : FailureKind::launch;
+  breakdown_ = Breakdown{.kind = kind,
+                         .reason = abort.record ? abort.record->reason : abort.reason,
+                         .part = abort.record,
+                         .rank = rank,
+                         .reported = Clock::now()};
 }
 
 void Supervisor::on(int rank, const message::Share& share) {
@@ -201,7 +208,11 @@ void Supervisor::on_message(int rank, const Message& message) {
   std::visit([&](const auto& one) { on(rank, one); }, message);
 }
 
-void Supervisor::on_refused(const message::Refused& refusal) { fail(refusal.reason); }
+void Supervisor::on_refused(const message::Refused& refusal) {
+  if (breakdown_) return;
+  fail(FailureKind::refused, refusal.reason);
+  if (static_cast<std::size_t>(refusal.rank) < ranks_.size()) breakdown_->hosts = {host_name(refusal.rank)};
+}
 
 void Supervisor::on_hello(int rank, const message::Hello& hello) {
   RankState& state = state_of(rank);
@@ -232,29 +243,31 @@ void Supervisor::send_to_all(const Message& message) {
     if (!loop_.server().send(static_cast<int>(rank), message)) blame_ended(static_cast<int>(rank));
 }
 
-void Supervisor::fail(std::string reason, int rank) {
-  if (!failure_) failure_ = Failure{.reason = std::move(reason), .rank = rank};
+void Supervisor::fail(FailureKind kind, std::string reason, int rank) {
+  if (!breakdown_) breakdown_ = Breakdown{.kind = kind, .reason = std::move(reason), .rank = rank};
 }
 
 void Supervisor::fail_timed_out(const std::string& reason, int rank) {
-  if (!failure_) failure_ = Failure{.reason = "timeout: " + reason, .timed_out = true, .rank = rank};
+  fail(FailureKind::timeout, "timeout: " + reason, rank);
 }
 
 // If a rank reported losing a peer, blame the peer that ended.
 void Supervisor::blame_ended(int rank) {
-  if (!failure_ || (failure_->reported && rank >= 0 && rank != failure_->rank))
-    failure_ = Failure{.reason = "its worker ended", .exit_status_wanted = true, .rank = rank};
+  if (!breakdown_ || (breakdown_->reported && rank >= 0 && rank != breakdown_->rank))
+    breakdown_ =
+        Breakdown{.kind = FailureKind::crashed, .reason = "its worker ended", .exit_status_wanted = true, .rank = rank};
 }
 
 // The workers of a lost host end with it, and other ranks report losing them; either may be known first.
 void Supervisor::blame_lost_host() {
   const auto lost = group_->lost();
-  if (!lost || (failure_ && !failure_->exit_status_wanted && !failure_->reported)) return;
-  failure_ = Failure{.reason = lost->reason, .rank = lost->rank};
+  if (!lost || (breakdown_ && !breakdown_->exit_status_wanted && !breakdown_->reported)) return;
+  breakdown_ = Breakdown{.kind = FailureKind::lost_host, .reason = lost->reason, .rank = lost->rank};
 }
 
 bool Supervisor::failed_for_good() const {
-  return failure_ && (!failure_->reported || ranks_.size() == 1 || Clock::now() - *failure_->reported >= blame_delay);
+  return breakdown_ &&
+         (!breakdown_->reported || ranks_.size() == 1 || Clock::now() - *breakdown_->reported >= blame_delay);
 }
 
 bool Supervisor::all_finished() const {
@@ -264,6 +277,10 @@ bool Supervisor::all_finished() const {
 int Supervisor::host_of(int rank) const {
   const auto index = static_cast<std::size_t>(rank);
   return index < placement_.seats.size() ? placement_.seats[index].host : 0;
+}
+
+std::string Supervisor::host_name(int rank) const {
+  return options_.hosts[static_cast<std::size_t>(host_of(rank))].name;
 }
 
 std::int64_t Supervisor::clock_ahead_ns(int rank) const {
@@ -280,7 +297,7 @@ void Supervisor::on_silent(int rank, double seconds) {
 
 void Supervisor::check_deadline(Clock::time_point deadline, double limit) {
   const Clock::time_point now = Clock::now();
-  if (failure_ || now < deadline) return;
+  if (breakdown_ || now < deadline) return;
   if (case_index_ >= 0)
     blame_late(now, limit);
   else
@@ -289,13 +306,16 @@ void Supervisor::check_deadline(Clock::time_point deadline, double limit) {
 
 void Supervisor::blame_missing(double limit) {
   std::string missing;
+  std::set<std::string> hosts;
   int first = -1;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
     if (!ranks_[rank].connected) {
+      hosts.insert(host_name(static_cast<int>(rank)));
       missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
       if (first < 0) first = static_cast<int>(rank);
     }
   fail_timed_out(fmt::format("the workers did not start within {:.3g} s (missing: rank {})", limit, missing), first);
+  if (hosts.size() > 1) breakdown_->hosts.assign(hosts.begin(), hosts.end());
 }
 
 void Supervisor::blame_late(Clock::time_point now, double limit) {
@@ -352,7 +372,7 @@ Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
       Record whole = merge_parts(std::move(parts));
       whole.started = earlier(whole.started, clock_ahead_ns(0));
       deliver(job, std::move(whole));
-      return failure_ ? Wait::failed : Wait::done;
+      return breakdown_ ? Wait::failed : Wait::done;
     }
     if (signals_.interrupted()) return Wait::interrupted;
     if (failed_for_good()) return Wait::failed;
@@ -364,9 +384,9 @@ Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
 // A batch system that ends a job signals all of its processes at once: a worker may end before this process has read
 // its own signal.
 bool Supervisor::ended_by_interrupt() {
-  if (!failure_->exit_status_wanted || !group_) return signals_.interrupted();
-  group_->wait_end(2.0, failure_->rank);
-  const auto status = group_->wait_status(failure_->rank);
+  if (!breakdown_->exit_status_wanted || !group_) return signals_.interrupted();
+  group_->wait_end(2.0, breakdown_->rank);
+  const auto status = group_->wait_status(breakdown_->rank);
   const bool by_signal = status && signals_.contains(ending_signal(*status, group_->through_launcher()));
   return read_until(signals_, by_signal ? 0.5 : 0, [this] { return signals_.interrupted(); });
 }
@@ -374,21 +394,27 @@ bool Supervisor::ended_by_interrupt() {
 // Ends the group on the way, since only its end shows how a worker ended.
 Record Supervisor::broken_record(const Job& job) {
   std::string ending, log;
+  bool killed = false;
   if (group_) {
-    if (failure_->exit_status_wanted) group_->wait_end(5.0, failure_->rank);  // mpirun needs a moment to end the others
+    if (breakdown_->exit_status_wanted)
+      group_->wait_end(5.0, breakdown_->rank);  // mpirun needs a moment to end the others
     blame_lost_host();
-    if (const auto status = group_->wait_status(failure_->rank); failure_->exit_status_wanted && status)
+    if (const auto status = group_->wait_status(breakdown_->rank); breakdown_->exit_status_wanted && status) {
       ending = describe_status(*status, group_->through_launcher());
+      killed = ending_signal(*status, group_->through_launcher()) == SIGKILL;
+    }
     group_->kill_all();
-    log = group_->tail(log_bytes, failure_->rank);
+    log = group_->tail(log_bytes, breakdown_->rank);
   }
-  const Failure failure = *failure_;
+  Breakdown breakdown = *breakdown_;
+  if (breakdown.exit_status_wanted && (mentions_memory(log) || (killed && oom_kill_count() > oom_kills_)))
+    breakdown.kind = FailureKind::out_of_memory;
 
   CaseOrder order = job.order;
   order.world.nodes = placement_.hosts;  // even if some never connected, so that the case's identity stays the same
-  Record record = failure.part ? *failure.part : blank_record(order, options_.device);
-  if (failure.part) {
-    record.started = earlier(record.started, clock_ahead_ns(failure.rank));
+  Record record = breakdown.part ? *breakdown.part : blank_record(order, options_.device);
+  if (breakdown.part) {
+    record.started = earlier(record.started, clock_ahead_ns(breakdown.rank));
   } else {
     record.started = begun_at_;
     record.seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
@@ -401,24 +427,35 @@ Record Supervisor::broken_record(const Job& job) {
   record.status = Status::error;
   record.metrics.clear();
   record.samples = {};
-  record.reason = reason_of(failure, ending, log);
-  if (failure.timed_out) record.flags.emplace_back(flag::timed_out);
+  record.reason = reason_of(breakdown, ending, log);
+  record.failure = failure_of(breakdown);
+  if (breakdown.kind == FailureKind::timeout) record.flags.emplace_back(flag::timed_out);
   record.log = log;
   if (!log.empty()) progress_.note(last_lines(log, 20));
   return record;
 }
 
-std::string Supervisor::reason_of(const Failure& failure, const std::string& ending, const std::string& log) const {
-  std::string reason = ending.empty() ? failure.reason : ending;
-  const auto culprit = static_cast<std::size_t>(std::max(failure.rank, 0));
-  if (failure.rank >= 0 && ranks_.size() > 1 && reason.find("rank ") == reason.npos)
-    reason = fmt::format("rank {}: {}", failure.rank, reason);
+Failure Supervisor::failure_of(const Breakdown& breakdown) const {
+  Failure failure{.kind = breakdown.kind};
+  if (breakdown.rank >= 0) {
+    failure.rank = breakdown.rank;
+    failure.host = host_name(breakdown.rank);
+  }
+  if (breakdown.hosts.size() == 1) failure.host = breakdown.hosts.front();
+  if (breakdown.hosts.size() > 1) failure.hosts = breakdown.hosts;
+  return failure;
+}
+
+std::string Supervisor::reason_of(const Breakdown& breakdown, const std::string& ending, const std::string& log) const {
+  std::string reason = ending.empty() ? breakdown.reason : ending;
+  const auto culprit = static_cast<std::size_t>(std::max(breakdown.rank, 0));
+  if (breakdown.rank >= 0 && ranks_.size() > 1 && reason.find("rank ") == reason.npos)
+    reason = fmt::format("rank {}: {}", breakdown.rank, reason);
   if (const std::string phase = culprit < ranks_.size() ? ranks_[culprit].phase : "";
-      !failure.part && !phase.empty() && reason.find("in " + phase) == reason.npos)
+      !breakdown.part && !phase.empty() && reason.find("in " + phase) == reason.npos)
     reason += " in " + phase;
-  if (failure.exit_status_wanted) {
-    if (mentions_memory(log) || (ending.find("SIGKILL") != ending.npos && oom_kill_count() > oom_kills_))
-      reason = "out of memory: " + reason;
+  if (breakdown.exit_status_wanted) {
+    if (breakdown.kind == FailureKind::out_of_memory) reason = "out of memory: " + reason;
     if (!log.empty()) reason += fmt::format("; stderr: {}", one_line(last_lines(log, 1), 300));
   }
   return reason;
@@ -478,6 +515,7 @@ std::size_t Supervisor::deliver_rest(const std::vector<Job>& jobs, std::size_t i
     same.world_nodes = broken.world_nodes;
     same.status = Status::error;
     same.reason = broken.reason;
+    same.failure = broken.failure;
     if (flag::has(broken.flags, flag::timed_out)) same.flags.emplace_back(flag::timed_out);
     progress_.begin(same.key, same.world_ranks, job.estimated_seconds);
     deliver(job, std::move(same));

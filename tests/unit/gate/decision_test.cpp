@@ -84,6 +84,15 @@ TEST(Gate, WrongAnswersDrainAndBrokenTestsDoNot) {
   }
 }
 
+TEST(Gate, ATestThatRanOutOfMemoryHasItsOwnCode) {
+  Evidence evidence = slow_gemm({});
+  evidence.tests[0].state = TestState::broke;
+  evidence.tests[0].reason = "out of memory";  // words decide nothing
+  EXPECT_EQ(decided(evidence).findings.at(0).id, "test-broke");
+  evidence.tests[0].out_of_memory = true;
+  EXPECT_EQ(decided(evidence).findings.at(0).id, "out-of-memory");
+}
+
 TEST(Gate, WhatWasRequiredAndNotSeenIsNotJudged) {
   Evidence evidence{.audited = true, .problems = {}, .tests = {}};
   const auto add = [&](const char* test, const char* device, TestState state, const char* why) {
