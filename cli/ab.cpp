@@ -9,8 +9,8 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
-#include "reports/data/cells.h"
-#include "reports/data/words.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 #include "reports/render/render.h"
 
 #include <fmt/format.h>

@@ -36,7 +36,7 @@ constexpr const char* footer =
     "is too noisy to say; 2 usage, or both sides have several kinds of machines that do not pair; 0\n"
     "otherwise.";
 
-bool report_if_empty(const char* side, const report::RunSet& set, const std::vector<std::string>& dirs) {
+bool report_if_empty(const char* side, const RunSet& set, const std::vector<std::string>& dirs) {
   if (!set.entries().empty()) return false;
   say("assay: compare: no finished case in {} ({})\n", side, fmt::join(dirs, ", "));
   return true;
@@ -45,8 +45,8 @@ bool report_if_empty(const char* side, const report::RunSet& set, const std::vec
 ExitCode run_compare(const CompareOptions& options) {
   const report::CompareOptions asked{.tolerance = parse_part("compare: --tolerance", options.tolerance),
                                      .prices = report::load_prices(options.prices)};
-  const report::Injected injected = options.injected ? report::Injected::include : report::Injected::keep;
-  const report::RunSet base(read_runs(options.base), injected), head(read_runs(options.head), injected);
+  const Injected injected = options.injected ? Injected::include : Injected::keep;
+  const RunSet base(read_runs(options.base), injected), head(read_runs(options.head), injected);
   say_unused_prices("compare: base", base, asked.prices);
   say_unused_prices("compare: head", head, asked.prices);
   const report::CompareResult result = report::compare(base, head, asked);

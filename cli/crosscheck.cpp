@@ -11,7 +11,7 @@
 #include "harness/json/json.h"
 #include "harness/process/run.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/cells.h"
+#include "reports/model/cells.h"
 #include "reports/render/render.h"
 
 #include <fmt/format.h>
@@ -134,7 +134,7 @@ const Tool tools[] = {
                             {"bytes", whole_mebibytes(sizes)}}});
      },
      [](const Record& record) {
-       const std::string direction = report::param_text(record, "direction");
+       const std::string direction = param_text(record, "direction");
        const auto* const copy =
            std::find_if(copies.begin(), copies.end(), [&](const auto& one) { return direction == one.first; });
        return std::pair<std::string, const char*>(copy == copies.end() ? direction : copy->second, "bandwidth");
@@ -178,8 +178,8 @@ Figures measure_ours(const Tool& tool, const fs::path& plan, const fs::path& out
       continue;
     }
     const auto [test, metric] = tool.test_and_metric(record);
-    const Metric* const found = report::find_metric(record, metric);
-    const auto bytes = report::param_number(record, "bytes");
+    const Metric* const found = find_metric(record, metric);
+    const auto bytes = param_number(record, "bytes");
     if (found && bytes && *found->value > 0) figures[{test, static_cast<std::int64_t>(*bytes)}] = *found->value;
   }
   fs::remove_all(out);

@@ -27,8 +27,7 @@ struct DiagnoseOptions {
 ExitCode run_diagnose(const DiagnoseOptions& options) {
   const std::vector<report::Rule> rules =
       options.rules.empty() ? report::shipped_rules() : report::load_rules(options.rules);
-  const report::RunSet runs(read_runs(options.dirs),
-                            options.injected ? report::Injected::include : report::Injected::exclude);
+  const RunSet runs(read_runs(options.dirs), options.injected ? Injected::include : Injected::exclude);
   if (const std::string note = injected_text(runs); !note.empty()) say("assay: diagnose: {}\n", note);
   const std::vector<report::Diagnosis> all = report::diagnose(runs, rules);
   const report::PriceSource prices = report::load_prices(options.prices);

@@ -14,15 +14,15 @@ namespace assay::cli {
 
 namespace {
 
-report::AuditedHost audited(const HostAnswer& answer) {
-  using report::AuditState;
-  if (!answer.exit_code) return report::no_audit(answer.host, AuditState::unreachable, answer.err);
+fitness::AuditedHost audited(const HostAnswer& answer) {
+  using fitness::AuditState;
+  if (!answer.exit_code) return fitness::no_audit(answer.host, AuditState::unreachable, answer.err);
   // 1: a fault was found.
   if (*answer.exit_code != 0 && *answer.exit_code != 1)
-    return report::no_audit(
+    return fitness::no_audit(
         answer.host, AuditState::error,
         fmt::format("exit code {}{}{}", *answer.exit_code, answer.err.empty() ? "" : ": ", answer.err));
-  return report::read_audit(answer.host, answer.out);
+  return fitness::read_audit(answer.host, answer.out);
 }
 
 }  // namespace
@@ -35,21 +35,21 @@ std::optional<Allocation> hosts_to_audit(const std::string& hostfile) {
   return slurm;
 }
 
-std::vector<report::AuditedHost> audits_of(const Allocation& allocation, bool with_serials, double timeout_seconds) {
+std::vector<fitness::AuditedHost> audits_of(const Allocation& allocation, bool with_serials, double timeout_seconds) {
   std::vector<std::string> words = {"env", "--audit", "--json"};
   if (with_serials) words.emplace_back("--with-serials");
-  std::vector<report::AuditedHost> audits;
+  std::vector<fitness::AuditedHost> audits;
   for (const HostAnswer& answer : ask_hosts(allocation, words, timeout_seconds)) audits.push_back(audited(answer));
   return audits;
 }
 
 ExitCode audit_hosts(const Allocation& allocation, const FleetOptions& options) {
   // The user's files first: a bad one is reported before any host is asked.
-  std::optional<report::RunSet> runs;
+  std::optional<RunSet> runs;
   if (!options.runs.empty()) runs.emplace(read_runs(options.runs));
-  report::AuditedFleet fleet;
+  fitness::AuditedFleet fleet;
   fleet.hosts = audits_of(allocation, options.with_serials, options.timeout_seconds);
-  fleet.drift = report::drift_of(fleet.hosts);
+  fleet.drift = fitness::drift_of(fleet.hosts);
   if (runs) report::add_effects(fleet.drift, *runs);
   if (options.json)
     fmt::print("{}", dump_document(json_of(fleet), 2));

@@ -25,7 +25,7 @@ struct FleetOptions {
 std::optional<Allocation> hosts_to_audit(const std::string& hostfile);
 
 // Runs `assay env --audit --json` on every host. In the order of the allocation.
-std::vector<report::AuditedHost> audits_of(const Allocation& allocation, bool with_serials, double timeout_seconds);
+std::vector<fitness::AuditedHost> audits_of(const Allocation& allocation, bool with_serials, double timeout_seconds);
 
 // Prints the audits of all hosts and where they differ.
 ExitCode audit_hosts(const Allocation& allocation, const FleetOptions& options);

@@ -25,8 +25,7 @@ Command export_command(CLI::App& root) {
   app->add_option("--out", options->out, "Write to FILE, which is replaced at once (- for stdout)")->required();
   app->add_flag("--injected", options->injected, "Treat records with injected faults as measurements");
   return {app, [options] {
-            const report::RunSet runs(read_runs(options->dirs),
-                                      options->injected ? report::Injected::include : report::Injected::exclude);
+            const RunSet runs(read_runs(options->dirs), options->injected ? Injected::include : Injected::exclude);
             const auto& format = format_named(report::export_formats(), options->format);
             write_named_file("export", options->out, format.text(runs));
             const auto left_out = format.figures_only ? report::cases_without_figure(runs) : std::vector<std::string>();

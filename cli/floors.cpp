@@ -5,7 +5,7 @@
 #include "harness/core/units.h"
 #include "harness/core/words.h"
 #include "harness/json/json.h"
-#include "reports/acceptance/learn.h"
+#include "reports/acceptance/learned.h"
 #include "reports/render/render.h"
 
 #include <fmt/format.h>
@@ -40,23 +40,23 @@ double false_fail_of(const std::string& text) {
 // A file that people wrote is never replaced.
 void refuse_to_replace(const std::string& out) {
   std::error_code none;
-  if (std::filesystem::exists(out, none) && !report::is_learned(out))
+  if (std::filesystem::exists(out, none) && !fitness::is_learned(out))
     throw UsageError(
         fmt::format("floors learn: --out {}: it exists, and not all of it was learned; name another file", out));
 }
 
 ExitCode run_learn(const FloorsOptions& options) {
-  report::LearnOptions asked;
+  fitness::LearnOptions asked;
   asked.false_fail = false_fail_of(options.false_fail);
   asked.same_machine = options.same_machine;
   asked.disturbed = options.disturbed;
-  const auto words = all_words<report::Outliers>();
+  const auto words = all_words<fitness::Outliers>();
   asked.outliers =
-      static_cast<report::Outliers>(std::find(words.begin(), words.end(), options.outliers) - words.begin());
+      static_cast<fitness::Outliers>(std::find(words.begin(), words.end(), options.outliers) - words.begin());
   refuse_to_replace(options.out);
-  const report::RunSet runs(read_runs(options.dirs));
-  const report::LearnedFloors learned = report::learn(runs, asked);
-  if (learned.floors() > 0) write_named_file("floors learn", options.out, dump_document(report::floors_of(learned)));
+  const RunSet runs(read_runs(options.dirs));
+  const fitness::LearnedFloors learned = fitness::learn(runs, asked);
+  if (learned.floors() > 0) write_named_file("floors learn", options.out, dump_document(fitness::floors_of(learned)));
   if (!options.json.empty())
     write_named_file("floors learn", options.json, dump_document(report::learned_json(learned)));
   print(report::learned_document(learned), {options.out, options.json});
@@ -82,7 +82,7 @@ Command floors_command(CLI::App& root) {
   learn
       ->add_option("--outliers", options->outliers,
                    "If machines stand apart, or runs of one machine: refuse, leave-out, or keep")
-      ->check(CLI::IsMember(all_words<report::Outliers>()))
+      ->check(CLI::IsMember(all_words<fitness::Outliers>()))
       ->capture_default_str();
   learn->add_flag("--same-machine", options->same_machine, "The runs are of one machine, and the floors for it alone");
   learn->add_flag("--disturbed", options->disturbed, "Use figures that others on the machine have disturbed, too");

@@ -3,10 +3,10 @@
 
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
-#include "harness/gate/allotment.h"
-#include "harness/gate/decision.h"
-#include "harness/gate/past.h"
-#include "reports/acceptance/acceptance.h"
+#include "harness/fitness/floors/check.h"
+#include "harness/fitness/gate/allotment.h"
+#include "harness/fitness/gate/decision.h"
+#include "harness/fitness/gate/past.h"
 
 #include <array>
 #include <optional>
@@ -25,7 +25,7 @@ struct GateRequest {
   double budget = 30;  // s
   Clock::time_point start;
   std::string gpus;  // of --gpus
-  std::optional<report::Floors> floors;
+  std::optional<fitness::Floors> floors;
   const gate::Code* inject = nullptr;  // into `catalogue`; null: nothing
 };
 
@@ -43,13 +43,13 @@ struct GateAnswer {
 GateAnswer run_gate(const GateRequest& request);
 
 struct FloorsOfTest {
-  const report::Floors& floors;
+  const fitness::Floors& floors;
   double withheld_cpus = 0;  // by a quota
   bool crowded = false;      // see gate::Repetition
 };
 // Adds to `outcome` a repetition of every figure in `runs` that a floor limits, and to `used` which floors these were.
 // Returns why a floor could not judge a record that it is for; empty if all could.
-std::string add_repetitions(const report::RunSet& runs, const FloorsOfTest& by, gate::TestOutcome& outcome,
+std::string add_repetitions(const RunSet& runs, const FloorsOfTest& by, gate::TestOutcome& outcome,
                             std::set<std::string>& used);
 
 // The exit code of a verdict in a style.

@@ -1,7 +1,7 @@
 // What floors make of the figures of one run of a gate's test.
 #include "cli/catalogue.h"
 #include "cli/gate.h"
-#include "reports/acceptance/judge.h"
+#include "harness/fitness/floors/judge.h"
 
 #include <fmt/format.h>
 
@@ -18,17 +18,17 @@ std::optional<double> outside(const Record& record) {
 
 }  // namespace
 
-std::string add_repetitions(const report::RunSet& runs, const FloorsOfTest& by, gate::TestOutcome& outcome,
+std::string add_repetitions(const RunSet& runs, const FloorsOfTest& by, gate::TestOutcome& outcome,
                             std::set<std::string>& used) {
   std::string why_not;
-  report::Floors floors = by.floors;
+  fitness::Floors floors = by.floors;
   // To a floor for more threads, the threads that a quota took away are a loss and no other measurement.
   if (by.withheld_cpus > 0)
-    for (report::Floor& floor : floors.floors)
+    for (fitness::Floor& floor : floors.floors)
       for (const char* name : {"threads", "hash"}) floor.protocol.erase(name);
-  const report::CheckResult checked = report::check(runs, floors, family_names());
-  for (const report::FloorResult& result : checked.results) {
-    for (const report::Judgement& one : result.records) {
+  const fitness::CheckResult checked = fitness::check(runs, floors, family_names());
+  for (const fitness::FloorResult& result : checked.results) {
+    for (const fitness::Judgement& one : result.records) {
       if (!one.value || !one.limit) {
         if (why_not.empty()) why_not = one.reason;
         continue;
@@ -45,8 +45,8 @@ std::string add_repetitions(const report::RunSet& runs, const FloorsOfTest& by, 
       const double stopped = record.outside_cpu ? record.outside_cpu->throttled.value_or(0) : 0;
       figure->repetitions.push_back({.value = *one.value,
                                      .range = one.range,
-                                     .shortfall = report::shortfall(*one.value, result.floor->bound, *one.limit),
-                                     .below = one.outcome == report::Outcome::fail,
+                                     .shortfall = fitness::shortfall(*one.value, result.floor->bound, *one.limit),
+                                     .below = one.outcome == fitness::Outcome::fail,
                                      .outside = outside(record),
                                      .held_back = by.withheld_cpus + stopped,
                                      .slowed = record.samples.throttled && !record.samples.throttled->empty(),

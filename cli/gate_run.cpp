@@ -6,15 +6,15 @@
 #include "harness/core/host.h"
 #include "harness/core/program.h"
 #include "harness/core/text.h"
-#include "harness/gate/fault_machine.h"
-#include "harness/gate/inspection.h"
+#include "harness/fitness/floors/words.h"
+#include "harness/fitness/gate/fault_machine.h"
+#include "harness/fitness/gate/inspection.h"
 #include "harness/json/members.h"
 #include "harness/machine/cpu_ticks.h"
 #include "harness/plan/machine.h"
 #include "harness/process/run.h"
 #include "harness/record/flags.h"
 #include "harness/run/run.h"
-#include "reports/acceptance/words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -433,8 +433,8 @@ class Gate {
           record.comparable = true;
           drills_.emplace(text);
         }
-    const report::RunSet runs(std::move(read), report::Injected::include);
-    for (const report::Entry& entry : runs.entries()) {
+    const RunSet runs(std::move(read), Injected::include);
+    for (const Entry& entry : runs.entries()) {
       const Record& record = *entry.record;
       switch (record.status) {
         case Status::ok:

@@ -4,7 +4,7 @@
 #include "harness/core/error.h"
 #include "harness/core/files.h"
 #include "harness/core/streams.h"
-#include "harness/gate/inspection.h"
+#include "harness/fitness/gate/inspection.h"
 #include "harness/json/members.h"
 
 #include <fcntl.h>

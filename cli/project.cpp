@@ -24,7 +24,7 @@ struct ProjectOptions {
 
 ExitCode run_project(const ProjectOptions& options) {
   const std::vector<int> ranks = parse_ranks(options.ranks);
-  const report::RunSet runs(read_runs(options.dirs), report::Injected::exclude);
+  const RunSet runs(read_runs(options.dirs), Injected::exclude);
   const report::PriceSource prices = report::load_prices(options.prices);
   say_unused_prices("project", runs, prices);
   const auto found = report::scaling::projections_of(runs, ranks, prices);

@@ -40,16 +40,15 @@ ExitCode run_report(const ReportOptions& options) {
   report::PageOptions page{.prices = report::load_prices(options.prices),
                            .references = report::shipped_references(),
                            .nccl_table = options.nccl_table};
-  const report::RunSet runs(read_runs(options.dirs),
-                            options.injected ? report::Injected::include : report::Injected::exclude);
+  const RunSet runs(read_runs(options.dirs), options.injected ? Injected::include : Injected::exclude);
   if (const std::string note = injected_text(runs); !note.empty()) say("assay: report: {}\n", note);
   for (const std::string& copy : runs.duplicates()) say("assay: report: {}\n", copy);
   say_unused_prices("report", runs, page.prices);
-  report::Floors floors;
-  std::optional<report::CheckResult> checked;
+  fitness::Floors floors;
+  std::optional<fitness::CheckResult> checked;
   if (!options.floors.empty()) {
     floors = read_floors(options.floors);
-    checked = report::check(runs, floors, family_names());
+    checked = fitness::check(runs, floors, family_names());
     page.floors = &*checked;
   }
   report::Document document = report::whole_report(runs, page);
@@ -70,7 +69,7 @@ void report_finished_run(RunData run, bool drill) {
   const fs::path dir = run.dir;
   std::vector<RunData> read;
   read.push_back(std::move(run));
-  const report::RunSet runs(std::move(read), drill ? report::Injected::include : report::Injected::exclude);
+  const RunSet runs(std::move(read), drill ? Injected::include : Injected::exclude);
   if (const std::string note = injected_text(runs); !note.empty()) say("assay: {}\n", note);
   report::Document document =
       report::whole_report(runs, {.prices = report::load_prices({}), .references = report::shipped_references()});

@@ -26,8 +26,8 @@ ExitCode run_size(const SizeFlags& flags, bool json) {
       .seq = search.settings().seq,
       .on = [&](const HardwareSheet& sheet, std::int64_t gpus) { return search.on(sheet, gpus); },
       .fewest_above = [&](const HardwareSheet& sheet, std::int64_t gpus) { return search.fewest_above(sheet, gpus); }};
-  std::optional<report::RunSet> runs;
-  if (!flags.from.empty()) runs.emplace(read_runs(flags.from), report::Injected::exclude);
+  std::optional<RunSet> runs;
+  if (!flags.from.empty()) runs.emplace(read_runs(flags.from), Injected::exclude);
   const SizeAnswer answer = size(std::move(request), runs ? &*runs : nullptr, planner);
   fmt::print("{}", json ? dump_document(to_json(answer), 2) : to_text(answer));
   return answer.code();

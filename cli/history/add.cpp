@@ -4,11 +4,11 @@
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
 #include "harness/json/json.h"
+#include "harness/runs/figures.h"
+#include "harness/runs/host_runs.h"
+#include "harness/runs/machine.h"
 #include "harness/store/store.h"
-#include "reports/data/figures.h"
-#include "reports/data/host_runs.h"
-#include "reports/data/machine.h"
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 
@@ -71,7 +71,7 @@ std::vector<fs::path> run_directories(const std::vector<std::string>& given, std
 
 store::AddOptions options_of(const HistoryAddOptions& given) {
   store::AddOptions options;
-  options.title = report::case_title;
+  options.title = case_title;
   options.machine_by_class = given.machine_by == "class";
   options.branch = given.branch;
   if (!given.at.empty()) options.at = moment_of("history add: --at", given.at);
@@ -88,7 +88,7 @@ class HistoryAdder {
     std::vector<RunData> runs;
     for_all_or_each(dirs, [&](const std::vector<fs::path>& some) {
       for (RunData& run : read_runs(some))
-        for (RunData& part : report::split_hosts(std::move(run))) runs.push_back(std::move(part));
+        for (RunData& part : split_hosts(std::move(run))) runs.push_back(std::move(part));
     });
     for_all_or_each(runs, [&](const std::vector<RunData>& some) {
       const std::vector<store::Added> added = store_.add(some, options_);
@@ -122,7 +122,7 @@ class HistoryAdder {
 
   void print_added(const RunData& run, const store::Added& added) const {
     std::string name = one_line(run.dir.string());
-    if (report::ran_on_each_host(run)) name += one_line(fmt::format(" on {}", report::machine_of(run).hosts.front()));
+    if (ran_on_each_host(run)) name += one_line(fmt::format(" on {}", machine_of(run).hosts.front()));
     for (const std::string& problem : run.problems) say("assay: history add: {}: {}\n", name, one_line(problem));
     const auto counted = [](std::size_t n, const char* word) { return plural(static_cast<std::int64_t>(n), word); };
     show("{}: {}{}\n", name, added.fresh ? "added, " + counted(added.points, "figure") : "already there",

@@ -4,7 +4,7 @@
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
-#include "reports/data/filled_text.h"
+#include "harness/runs/filled_text.h"
 #include "reports/history/events.h"
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ void keep(store::Store& store, DecisionKind kind, const std::string& target, con
 }
 
 void need_reason(const char* verb, const std::string& reason) {
-  if (report::blank(reason)) throw UsageError(fmt::format("history {}: --reason: is empty", verb));
+  if (blank(reason)) throw UsageError(fmt::format("history {}: --reason: is empty", verb));
 }
 
 // How many series the pattern matches. Throws UsageError if there is none.

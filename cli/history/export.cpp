@@ -3,10 +3,10 @@
 #include "harness/core/files.h"
 #include "harness/core/streams.h"
 #include "harness/json/json.h"
+#include "harness/runs/csv.h"
 #include "harness/store/store.h"
-#include "reports/data/csv.h"
-#include "reports/data/words.h"
 #include "reports/history/tracked.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 
@@ -66,11 +66,10 @@ void write_csv(const store::Contents& contents, ExportFile& out) {
       const auto bound = [&](double sign) {
         return std::isnan(within) ? "" : fmt::format("{}", value * (1 + sign * within));
       };
-      out.line(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", run.started, report::csv_field(identity.machine),
-                           report::csv_field(identity.key), report::csv_field(identity.metric),
-                           report::csv_field(identity.unit), word_of(identity.better), value, bound(-1), bound(+1),
-                           report::csv_field(run.commit), report::csv_field(identity.device), identity.ranks,
-                           report::csv_field(run.branch)));
+      out.line(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", run.started, csv_field(identity.machine),
+                           csv_field(identity.key), csv_field(identity.metric), csv_field(identity.unit),
+                           word_of(identity.better), value, bound(-1), bound(+1), csv_field(run.commit),
+                           csv_field(identity.device), identity.ranks, csv_field(run.branch)));
     }
 }
 
@@ -151,7 +150,7 @@ void write_otava(const store::Contents& contents, ExportFile& out) {
       throw UsageError(fmt::format("history export: otava takes one machine: --machine \"{}\", for example",
                                    contents.series.front().identity.machine));
     const int same = ++names[series.name];
-    header += "," + report::csv_field(same == 1 ? series.name : fmt::format("{} ({})", series.name, same));
+    header += "," + csv_field(same == 1 ? series.name : fmt::format("{} ({})", series.name, same));
     for (const store::Point& point : series.points) rows[point.run][i] = std::exp(point.log);
   }
   out.line(header);
@@ -163,7 +162,7 @@ void write_otava(const store::Contents& contents, ExportFile& out) {
       ++left_out;
       continue;
     }
-    std::string row = run.started + "," + report::csv_field(run.commit);
+    std::string row = run.started + "," + csv_field(run.commit);
     for (const auto& [series, value] : found->second) row += fmt::format(",{}", value);
     out.line(row);
     ++written;

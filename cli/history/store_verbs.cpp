@@ -2,7 +2,7 @@
 #include "cli/history/history.h"
 #include "harness/core/streams.h"
 #include "harness/store/store.h"
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

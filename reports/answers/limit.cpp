@@ -1,6 +1,6 @@
+#include "harness/runs/figures.h"
+#include "harness/runs/groups.h"
 #include "reports/answers/answers.h"
-#include "reports/data/figures.h"
-#include "reports/data/groups.h"
 #include "reports/diagnosis/diagnosis.h"
 
 #include <fmt/format.h>

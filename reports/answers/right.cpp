@@ -1,7 +1,7 @@
 #include "harness/core/text.h"
+#include "harness/runs/figures.h"
 #include "reports/answers/answers.h"
-#include "reports/data/figures.h"
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include "harness/json/json.h"
 #include "harness/machine/finding.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

@@ -5,9 +5,9 @@
 #include "reports/compare/words.h"
 
 #include "harness/core/units.h"
-#include "reports/data/cells.h"
-#include "reports/data/machine.h"
-#include "reports/data/words.h"
+#include "harness/runs/machine.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

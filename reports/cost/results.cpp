@@ -3,9 +3,9 @@
 #include "harness/core/error.h"
 #include "harness/json/json.h"
 #include "harness/record/series.h"
+#include "harness/runs/figures.h"
 #include "harness/statistics/mean.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/figures.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,8 +1,8 @@
 #include "reports/diagnosis/document.h"
 
-#include "reports/data/cells.h"
-#include "reports/data/figures.h"
-#include "reports/data/words.h"
+#include "harness/runs/figures.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 #include "reports/summary/verdict.h"
 
 #include <fmt/ranges.h>

@@ -3,7 +3,7 @@
 #include "harness/core/configs.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
-#include "reports/data/filled_text.h"
+#include "harness/runs/filled_text.h"
 #include "reports/diagnosis/evidence.h"
 
 #include <limits>

@@ -1,8 +1,8 @@
 // Comma-separated values (RFC 4180).
-#include "reports/data/csv.h"
+#include "harness/runs/csv.h"
 #include "harness/core/text.h"
 #include "harness/json/json.h"
-#include "reports/data/machine.h"
+#include "harness/runs/machine.h"
 #include "reports/exchange/formats.h"
 #include "reports/render/escape.h"
 

@@ -1,7 +1,7 @@
 // Finished runs in the formats of other tools.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 
 #include <span>
 #include <string>

@@ -3,7 +3,7 @@
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "reports/data/csv.h"
+#include "harness/runs/csv.h"
 #include "reports/exchange/foreign.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // The texts of export_formats(), a file each.
 #pragma once
 
-#include "reports/data/groups.h"
-#include "reports/data/run_set.h"
+#include "harness/runs/groups.h"
+#include "harness/runs/run_set.h"
 
 #include <string>
 #include <string_view>

@@ -1,9 +1,9 @@
 // The JSON of Google Benchmark (its docs/tools.md), which compare.py, github-action-benchmark and Bencher read.
 #include "harness/json/json.h"
 #include "harness/record/failure.h"
+#include "harness/runs/machine.h"
 #include "harness/statistics/mean.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/machine.h"
 #include "reports/exchange/formats.h"
 #include "reports/render/escape.h"
 #include "reports/render/render.h"
@@ -82,7 +82,7 @@ std::string gbench_text(const RunSet& runs) {
   Json context = Json::object(), benchmarks = Json::array();
   if (!runs.runs().empty()) {
     const RunData& newest = runs.runs().back();
-    const Machine machine = machine_of(newest);
+    const RunMachine machine = machine_of(newest);
     context = {{"date", printable(text_member(newest.run, "/started"))},
                {"host_name", machine.hosts.empty() ? "" : printable(machine.hosts.front())},
                {"executable", "assay"},

@@ -2,9 +2,9 @@
 
 #include "harness/core/units.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/cells.h"
 #include "reports/history/document.h"
 #include "reports/history/sight.h"
+#include "reports/model/cells.h"
 
 #include <fmt/format.h>
 

@@ -4,10 +4,10 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/cells.h"
-#include "reports/data/words.h"
 #include "reports/history/sight.h"
 #include "reports/history/variation.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,7 @@
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
 #include "harness/json/json.h"
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 #include "reports/history/document.h"
 #include "reports/history/sight.h"
 

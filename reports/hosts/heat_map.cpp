@@ -1,9 +1,9 @@
 // Figures between pairs of hosts: a matrix shaded by slowness.
 #include "harness/core/units.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/cells.h"
-#include "reports/data/words.h"
 #include "reports/hosts/hosts.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

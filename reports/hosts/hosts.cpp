@@ -1,9 +1,9 @@
 #include "reports/hosts/hosts.h"
 
 #include "harness/core/units.h"
-#include "reports/data/cells.h"
-#include "reports/data/words.h"
 #include "reports/hosts/side_by_side.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

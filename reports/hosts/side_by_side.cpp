@@ -1,7 +1,7 @@
 #include "reports/hosts/side_by_side.h"
 
+#include "harness/runs/figures.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/figures.h"
 #include "reports/hosts/hosts.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // The whole report of any number of runs: its sections and their order.
 #pragma once
 
+#include "harness/runs/run_set.h"
 #include "reports/cost/cost.h"
-#include "reports/data/run_set.h"
 #include "reports/model/document.h"
 #include "reports/references/references.h"
 

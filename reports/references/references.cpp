@@ -3,7 +3,7 @@
 #include "harness/core/configs.h"
 #include "harness/json/json.h"
 #include "harness/record/comparable.h"
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 
 #include <algorithm>
 #include <system_error>

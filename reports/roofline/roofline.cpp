@@ -2,8 +2,8 @@
 
 #include "harness/core/configs.h"
 #include "harness/core/units.h"
-#include "reports/data/cells.h"
-#include "reports/data/words.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 #include "reports/roofline/roofs.h"
 
 #include <fmt/format.h>

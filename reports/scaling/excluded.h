@@ -1,7 +1,7 @@
 // Records left out of the figures, listed by case and reason.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 
 #include <map>
 #include <string>

@@ -2,9 +2,9 @@
 
 #include "harness/json/json.h"
 #include "harness/record/comparable.h"
-#include "reports/data/groups.h"
-#include "reports/data/machine.h"
-#include "reports/data/why_left_out.h"
+#include "harness/runs/groups.h"
+#include "harness/runs/machine.h"
+#include "harness/runs/why_left_out.h"
 
 #include <fmt/format.h>
 

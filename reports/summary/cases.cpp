@@ -1,8 +1,8 @@
 #include "reports/summary/cases.h"
 
-#include "reports/data/figures.h"
-#include "reports/data/groups.h"
-#include "reports/data/words.h"
+#include "harness/runs/figures.h"
+#include "harness/runs/groups.h"
+#include "reports/model/words.h"
 #include "reports/summary/case_table.h"
 #include "reports/summary/collective_table.h"
 

@@ -1,7 +1,7 @@
 // Tables of cases: figure, interval, fraction of peak, reference, verdict.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/model/document.h"
 
 #include <vector>

@@ -1,8 +1,8 @@
 #include "reports/summary/collective_table.h"
 
 #include "harness/json/json.h"
-#include "reports/data/figures.h"
-#include "reports/data/words.h"
+#include "harness/runs/figures.h"
+#include "reports/model/words.h"
 
 #include <fmt/core.h>
 

@@ -1,7 +1,7 @@
 // The machines of the runs side by side, and the findings that affect figures, each with a fix.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/model/document.h"
 
 #include <vector>

@@ -1,8 +1,8 @@
 #include "reports/summary/key_figures.h"
 
+#include "harness/runs/figures.h"
 #include "reports/answers/answers.h"
-#include "reports/data/figures.h"
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 #include "reports/references/references.h"
 #include "reports/summary/case_table.h"
 #include "reports/summary/key_bars.h"
@@ -182,7 +182,8 @@ std::vector<KeyFigure> key_figures(const MachineRuns& machine) {
   return Chooser(std::move(entries)).choose();
 }
 
-std::vector<Section> key_figure_sections(const RunSet& runs, const References& references, const CheckResult* floors) {
+std::vector<Section> key_figure_sections(const RunSet& runs, const References& references,
+                                         const fitness::CheckResult* floors) {
   const std::vector<MachineRuns>& machines = by_machine(runs);
   Section section{"figures", "The figures that matter", {}};
   std::size_t shown = 0, cases = 0;

@@ -1,8 +1,8 @@
 #include "reports/summary/left_out.h"
 
-#include "reports/data/cells.h"
-#include "reports/data/host_runs.h"
-#include "reports/data/words.h"
+#include "harness/runs/host_runs.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Things that a reader must not miss: failures, skips with their reasons, records that could not be read.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/model/document.h"
 
 #include <vector>

@@ -3,8 +3,8 @@
 #include "harness/core/units.h"
 #include "harness/json/json.h"
 #include "harness/machine/finding.h"
-#include "reports/data/machine.h"
-#include "reports/data/words.h"
+#include "harness/runs/machine.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

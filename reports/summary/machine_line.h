@@ -1,7 +1,7 @@
 // Where a run was measured, in words, from its run.json; absent members are skipped.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 
 #include <cstddef>
 #include <string>

@@ -2,9 +2,9 @@
 
 #include "harness/core/units.h"
 #include "harness/json/json.h"
-#include "reports/data/cells.h"
-#include "reports/data/groups.h"
-#include "reports/data/words.h"
+#include "harness/runs/groups.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 #include "reports/summary/entry_samples.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // sample statistics. "Is this normal?": the peaks and references that figures are compared with, and their sources.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/model/document.h"
 
 #include <vector>

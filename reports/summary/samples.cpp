@@ -1,9 +1,9 @@
 #include "reports/summary/samples.h"
 
 #include "harness/core/units.h"
+#include "harness/runs/groups.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/cells.h"
-#include "reports/data/groups.h"
+#include "reports/model/cells.h"
 #include "reports/summary/entry_samples.h"
 #include "reports/summary/key_figures.h"
 

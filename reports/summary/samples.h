@@ -1,7 +1,7 @@
 // The samples behind the key figures: distribution and timeline.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/model/document.h"
 
 #include <vector>

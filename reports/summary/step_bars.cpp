@@ -1,9 +1,9 @@
 #include "reports/summary/step_bars.h"
 
-#include "reports/data/cells.h"
-#include "reports/data/figures.h"
-#include "reports/data/groups.h"
-#include "reports/data/words.h"
+#include "harness/runs/figures.h"
+#include "harness/runs/groups.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "reports/summary/verdict.h"
 
-#include "reports/data/groups.h"
-#include "reports/data/words.h"
+#include "harness/runs/groups.h"
+#include "reports/model/words.h"
 #include "reports/summary/machine_line.h"
 
 #include <fmt/format.h>
