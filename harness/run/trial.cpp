@@ -84,7 +84,7 @@ std::vector<std::string> words_of(const Trial& trial, bool resumed) {
   }
   add("--hostfile", trial.hostfile);
   add("--hosts", trial.hosts);
-  if (!trial.hosts.empty()) add("--ended", ended_file(trial).string());
+  add("--ended", ended_file(trial).string());
   return words;
 }
 

@@ -15,15 +15,15 @@
 namespace assay {
 
 struct Trial {
-  std::vector<std::string> plan;   // plans and families, as `assay run` takes them
-  std::string filter = {};         // regular expression of keys; empty: all cases
-  std::string device = {};         // auto, cpu, cuda; empty: auto
-  std::optional<int> ranks = {};   // absent: the plan's
-  std::string hosts = {};          // "a:1,b:1"; empty: all of the hostfile or the job
-  std::string hostfile = {};       // empty: none
-  bool each_host = false;          // every host runs the plan by itself
-  std::string inject = {};         // a fault; empty: none
-  std::filesystem::path out = {};  // the run directory, which is resumed if it holds a run; empty: no plan is run
+  std::vector<std::string> plan = {};  // plans and families, as `assay run` takes them
+  std::string filter = {};             // regular expression of keys; empty: all cases
+  std::string device = {};             // auto, cpu, cuda; empty: auto
+  std::optional<int> ranks = {};       // absent: the plan's
+  std::string hosts = {};              // "a:1,b:1"; empty: all of the hostfile or the job
+  std::string hostfile = {};           // empty: none
+  bool each_host = false;              // every host runs the plan by itself
+  std::string inject = {};             // a fault; empty: none
+  std::filesystem::path out = {};      // the run directory, which is resumed if it holds a run; empty: no plan is run
   // Another command of this program in place of a plan: "gate-test", "audit".
   std::vector<std::string> command = {};
 
