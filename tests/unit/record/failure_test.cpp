@@ -13,7 +13,8 @@ Record broken(const std::string& reason, std::vector<std::string> flags = {}) {
   record.status = Status::error;
   record.reason = reason;
   record.flags = std::move(flags);
-  for (const char* host : {"a", "b", "c", "c-2"}) record.ranks.push_back({static_cast<int>(record.ranks.size()), host});
+  for (const char* host : {"a", "b", "c", "c-2"})
+    record.ranks.push_back({static_cast<int>(record.ranks.size()), host, "", {}});
   return record;
 }
 
