@@ -42,6 +42,9 @@ struct SupervisorOptions {
   double launch_limit_seconds = 60;
 };
 
+// Processes that the kernel killed when memory ran out, on this machine and in this cgroup.
+std::int64_t oom_kill_count();
+
 // Runs jobs and hands a record of each to the sink. A worker that breaks costs the current case; a new group runs the
 // rest. SIGINT, SIGTERM, SIGHUP (unless it was ignored from the start), SIGUSR1 and SIGUSR2 end the run between two
 // records; a second SIGINT exits at once.
