@@ -1,6 +1,7 @@
 // assay gate: is this machine fit for the next job? The flags, and what becomes of errors in other systems' exit codes.
-#include "cli/gate.h"
+#include "harness/fitness/gate/answer.h"
 
+#include "cli/catalogue.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "harness/core/configs.h"
@@ -9,6 +10,7 @@
 #include "harness/core/units.h"
 #include "harness/core/words.h"
 #include "harness/device/settings.h"
+#include "harness/fitness/gate/allotment.h"
 
 #include <fmt/format.h>
 
@@ -19,6 +21,8 @@
 namespace assay::cli {
 
 namespace {
+
+using gate::ExitStyle;
 
 struct GateOptions {
   std::string budget = "30s", gpus, floors, inject, style = "assay";
@@ -45,36 +49,36 @@ const gate::Code* fault_of(const gate::Catalogue& catalogue, const std::string& 
 }
 
 int run(const GateOptions& options, ExitStyle style) {
-  GateRequest request;
+  gate::Request request;
   request.start = Clock::now();
   request.catalogue = gate::load_catalogue(configs_dir() / "gate.json");
   if (options.list) {
-    fmt::print("{}", gate_list(request.catalogue, options.json));
+    fmt::print("{}", options.json ? list_json(request.catalogue) : list_text(request.catalogue));
     return 0;
   }
   for (const DeviceKind device : {DeviceKind::cpu, DeviceKind::cuda}) refuse_other_precision(device);
   request.budget = budget_of(options.budget);
   request.gpus = options.gpus;
+  request.families = family_names();
   if (!request.gpus.empty()) (void)gate::gpu_words("gate: --gpus", request.gpus);
   if (!options.floors.empty()) request.floors = read_floors(options.floors);
   if (!options.inject.empty()) request.inject = fault_of(request.catalogue, options.inject);
   if (request.inject && *request.inject->inject == "slow-rank" && !request.floors)
     throw UsageError(fmt::format("gate: --inject {}: without --floors nothing is too slow", request.inject->id));
-  const GateAnswer answer = run_gate(request);
-  fmt::print("{}", options.json ? gate_json(request, answer) : gate_text(request, answer, style));
-  return exit_code(answer.decision.verdict, style);
+  const gate::Answer answer = run_gate(request);
+  fmt::print("{}", options.json ? answer_json(request, answer) : answer_text(request, answer, style));
+  return gate::exit_code(answer.decision.verdict, style);
 }
 
 // A check that could not run is "unknown" to Nagios and node-problem-detector, whose code for that is not ours.
 int run_in_style(const GateOptions& options) {
-  const auto styles = all_words<ExitStyle>();
-  const auto style = static_cast<ExitStyle>(std::find(styles.begin(), styles.end(), options.style) - styles.begin());
+  const ExitStyle style = from_word<ExitStyle>(options.style).value_or(ExitStyle::assay);
   if (style == ExitStyle::assay || options.list) return run(options, style);
   try {
     return run(options, style);
   } catch (const Error& error) {
-    fmt::print("{}{}\n", style == ExitStyle::nagios ? "ASSAY UNKNOWN - " : "not judged: ", one_line(error.what()));
-    return exit_code(gate::Verdict::not_judged, style);
+    fmt::print("{}", gate::unknown_text(error.what(), style));
+    return gate::exit_code(Fitness::unknown, style);
   }
 }
 

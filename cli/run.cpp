@@ -102,6 +102,8 @@ Command run_command(CLI::App& root) {
                 "Print the expanded cases, their bytes, estimated time, and the place of each rank; run nothing");
   app->add_option("--timeout", options->timeout, "Time limit of each case, instead of one derived from its estimate")
       ->type_name("SECONDS");
+  app->add_option("--ended", options->request.ended, "Where to write which hosts were lost, for who started this")
+      ->group("");
   app->add_flag("--each-host", options->request.each_host, "Run the plan on every host separately");
   app->add_flag("--share-gpu", options->request.share_gpu, "Let ranks share a GPU; their results are not comparable");
   list("--inject", options->inject,

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -204,28 +203,17 @@ Floors part_of(const Floors& all, bool relative) {
 
 // ---- of all hosts together
 
-// The number after `word` at the start of a text: "rank 3: ...".
-std::optional<int> rank_after(std::string_view text, std::string_view word) {
-  if (!text.starts_with(word)) return std::nullopt;
-  int rank = 0;
-  const auto [end, error] = std::from_chars(text.data() + word.size(), text.data() + text.size(), rank);
-  return error == std::errc() ? std::optional(rank) : std::nullopt;
-}
-
-// Whose fault a wrong result is: who saw it ("rank 3: from h1: ..."), unless one host sent it to several.
+// Whose fault a wrong result is: who saw it, unless one host sent it to several.
 std::set<std::string> blamed(const Record& record, const std::vector<std::string>& hosts) {
   std::map<std::string, std::set<std::string>> seen_by, sent_by;
   for (const Check& check : record.checks)
-    for (const std::string& line : check.passed ? std::vector<std::string>{} : check.detail) {
-      const auto rank = rank_after(line, "rank ");
-      if (!rank) continue;
-      const std::string host = host_of_rank(record, *rank);
+    for (const Culprit& culprit : check.passed ? std::vector<Culprit>{} : check.culprits) {
+      const std::string host = record.host_of(culprit.rank);
       seen_by[host];
-      for (const std::string& sender : hosts_named(line.substr(line.find(':') + 1), hosts)) {
-        if (line.find("from " + sender + ":") == line.npos) continue;
-        seen_by[host].insert(sender);
-        sent_by[sender].insert(host);
-      }
+      if (!culprit.sender) continue;
+      const std::string sender = record.host_of(*culprit.sender);
+      seen_by[host].insert(sender);
+      sent_by[sender].insert(host);
     }
   std::set<std::string> all;
   const bool several = seen_by.size() > 1;
@@ -251,8 +239,20 @@ void judge_wrong(const Record& record, const std::vector<std::string>& hosts, Wo
       add_line(world.checks[host], CheckState::fail, wrong_text(record) + "; no host of these stands out");
 }
 
+// The hosts whose fault it is that a record broke. Any host may be where a worker crashes or runs out of memory.
+std::vector<std::string> at_fault(const Record& record, const std::vector<std::string>& hosts) {
+  const Failure failure = record.failure.value_or(Failure());
+  if (failure.kind != FailureKind::lost_host && failure.kind != FailureKind::timeout &&
+      failure.kind != FailureKind::refused)
+    return {};
+  std::vector<std::string> named = failure.hosts;
+  if (named.empty()) named.push_back(failure.host);
+  std::erase_if(named, [&](const auto& name) { return std::find(hosts.begin(), hosts.end(), name) == hosts.end(); });
+  return named;
+}
+
 void judge_broken(const Record& record, const std::vector<std::string>& hosts, WorldChecks& world) {
-  const std::vector<std::string> named = hosts_named(record.reason, hosts);
+  const std::vector<std::string> named = at_fault(record, hosts);
   const std::string line = fmt::format("broke: {}: {}", record.key, one_line(record.reason, 300));
   const bool known = !named.empty() && 2 * named.size() <= hosts.size();
   world.repeat = world.repeat || known;
@@ -380,13 +380,13 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     ++measured;
     for (auto& [host, check] : world.checks) check.note(CheckState::pass, "");
     if (record.matrix) judge_pairs(record, floors.pair_share, world.checks);
-    for (const std::string& text : record.flags)
-      if (const auto rank = rank_after(text, flag::slow_rank)) {
-        const std::string host = host_of_rank(record, *rank);
-        ++slow[host];
-        if (world.checks.contains(host))
+    if (record.slow_rank) {
+      const std::string host = record.host_of(record.slow_rank->rank);
+      ++slow[host];
+      for (const std::string& text : record.flags)
+        if (text.starts_with(flag::slow_rank) && world.checks.contains(host))
           add_line(world.checks[host], CheckState::pass, fmt::format("{}: {}", record.key, text));
-      }
+    }
   }
   std::set<std::string> stragglers;
   for (const auto& [host, cases] : slow)

@@ -129,6 +129,10 @@ std::optional<double> read_quantity(const Cursor& at, const std::string& unit, d
   return std::nullopt;
 }
 
+void match_any_threads(Selection& selection) {
+  for (const char* name : {"threads", "hash"}) selection.protocol.erase(name);
+}
+
 std::string protocol_difference(const Selection& selection, const Record& record) {
   std::vector<std::string> fields, parts;
   if (record.protocol.is_object())

@@ -40,6 +40,8 @@ std::optional<double> read_quantity(const Cursor& at, const std::string& unit, d
 bool key_matches(std::string_view pattern, std::string_view key);
 // Whether the record has the device, world size and labels.
 bool concerns(const Selection& selection, const Entry& entry);
+// Lets it match records of any number of threads, which also changes the hash of a protocol.
+void match_any_threads(Selection& selection);
 // Fields of the protocol that differ: "cache is hot, the floor asks for cold"; empty if all requested ones agree.
 std::string protocol_difference(const Selection& selection, const Record& record);
 

@@ -58,9 +58,7 @@ void add_test(const TestOutcome& test, const Catalogue& catalogue, std::vector<F
     case TestState::wrong: add(kind.wrong, Severity::fault); break;
     case TestState::hung: add(kind.hung, Severity::warning); break;
     // That a test ended early shows something, but not that the machine is to blame.
-    case TestState::broke:
-      add(test.reason.find("out of memory") == test.reason.npos ? kind.broke : "out-of-memory", Severity::warning);
-      break;
+    case TestState::broke: add(test.out_of_memory ? "out-of-memory" : kind.broke, Severity::warning); break;
     case TestState::passed:
     case TestState::slow:
     case TestState::not_run: break;
@@ -84,28 +82,6 @@ void add_problem(const Finding& problem, const Scope& scope, const Catalogue& ca
 }
 
 }  // namespace
-
-std::string_view name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::ok: return "ok";
-    case Verdict::suspect: return "suspect";
-    case Verdict::drain: return "drain";
-    case Verdict::not_judged: break;
-  }
-  return "not_judged";
-}
-
-std::string_view name_of(TestState state) {
-  switch (state) {
-    case TestState::passed: return "ok";
-    case TestState::wrong: return "wrong";
-    case TestState::slow: return "slow";
-    case TestState::broke: return "broke";
-    case TestState::hung: return "hung";
-    case TestState::not_run: break;
-  }
-  return "not_run";
-}
 
 bool doubtful(const Figure& figure) {
   return !figure.repetitions.empty() && (figure.repetitions.back().below || figure.repetitions.back().shortfall > 0);
@@ -174,11 +150,11 @@ Decision decide(const Evidence& evidence, const Scope& scope, const Catalogue& c
                       std::any_of(evidence.tests.begin(), evidence.tests.end(),
                                   [](const TestOutcome& one) { return one.state != TestState::not_run; });
   const Severity worst = decision.findings.empty() ? Severity::info : decision.findings.front().severity;
-  decision.verdict = worst == Severity::fault              ? Verdict::drain
-                     : !judged || !evidence.unseen.empty() ? Verdict::not_judged
-                     : worst == Severity::warning          ? Verdict::suspect
-                                                           : Verdict::ok;
-  if (decision.verdict == Verdict::not_judged)
+  decision.verdict = worst == Severity::fault              ? Fitness::fail
+                     : !judged || !evidence.unseen.empty() ? Fitness::unknown
+                     : worst == Severity::warning          ? Fitness::unsure
+                                                           : Fitness::pass;
+  if (decision.verdict == Fitness::unknown)
     decision.why_not = evidence.unseen.empty() ? "no test came to its end" : evidence.unseen.front();
   return decision;
 }

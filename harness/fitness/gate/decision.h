@@ -1,9 +1,12 @@
 // What a gate concludes from what it saw: pure functions, so that recorded evidence can be replayed.
 #pragma once
 
+#include "harness/core/words.h"
+#include "harness/fitness/fitness.h"
 #include "harness/fitness/gate/catalogue.h"
 #include "harness/statistics/statistics.h"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,8 +14,8 @@
 
 namespace assay::gate {
 
-enum class Verdict { ok, suspect, drain, not_judged };
-std::string_view name_of(Verdict verdict);
+// How a gate calls a Fitness: a machine that may be unfit is only suspect, and the job runs.
+inline constexpr FitnessWords verdict_words = {"ok", "not_judged", "suspect", "drain"};
 
 // One measurement of a figure that a floor limits.
 struct Repetition {
@@ -34,18 +37,21 @@ struct Figure {
 };
 
 enum class TestState { passed, wrong, slow, broke, hung, not_run };
-std::string_view name_of(TestState state);
+constexpr auto words(TestState) {
+  return std::to_array<std::string_view>({"ok", "wrong", "slow", "broke", "hung", "not_run"});
+}
 
 // What one test on one device has shown, over all its repetitions.
 struct TestOutcome {
-  std::string test;                      // its name in the catalogue
-  std::string device;                    // of a GPU its PCI address, with the UUID of a slice; empty: the host
+  std::string test = {};                 // its name in the catalogue
+  std::string device = {};               // of a GPU its PCI address, with the UUID of a slice; empty: the host
   TestState state = TestState::not_run;  // `slow` is decided here, from the figures
-  std::string reason;                    // of wrong, broke, hung and not_run
+  std::string reason = {};               // of wrong, broke, hung and not_run, for people
+  bool out_of_memory = false;            // it broke for lack of memory
   double seconds = 0;
   std::optional<double> value = {};  // the first case's figure, whether or not there is a floor
-  std::string unit;
-  std::vector<Figure> figures;
+  std::string unit = {};
+  std::vector<Figure> figures = {};
 };
 
 // Which devices the gate judges: all but the GPUs that are known to be others', named as in `Finding`. A device that
@@ -62,9 +68,9 @@ struct Evidence {
 };
 
 struct Decision {
-  Verdict verdict = Verdict::not_judged;
+  Fitness verdict = Fitness::unknown;
   std::vector<Finding> findings;  // of the catalogue's ids, faults first
-  std::string why_not = {};       // of not_judged
+  std::string why_not = {};       // if it is unknown
 };
 
 // How many repetitions, all beyond the floor, make a slow figure hard evidence.
@@ -87,8 +93,8 @@ struct Slowness {
 };
 std::optional<Slowness> judge(const Figure& figure);
 
-// `drain` if there is a finding of severity fault; else `not_judged` if something required was not seen, or nothing was
-// judged; else `suspect` if there is a warning, else `ok`.
+// `fail` if there is a finding of severity fault; else `unknown` if something required was not seen, or nothing was
+// judged; else `unsure` if there is a warning, else `pass`.
 Decision decide(const Evidence& evidence, const Scope& scope, const Catalogue& catalogue);
 
 }  // namespace assay::gate

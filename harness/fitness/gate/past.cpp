@@ -59,13 +59,15 @@ void remember(const std::filesystem::path& file, std::time_t now, const Decision
               const Catalogue& catalogue) {
   const Severity worst = decision.findings.empty() ? Severity::info : decision.findings.front().severity;
   if (worst == Severity::info) return;
-  const Verdict verdict = worst == Severity::fault ? Verdict::drain : Verdict::suspect;
+  const Fitness verdict = worst == Severity::fault ? Fitness::fail : Fitness::unsure;
   Json codes = Json::array();
   for (const Finding& finding : decision.findings)
     if (finding.severity != Severity::info)
       codes.push_back({{"code", catalogue.of(finding.id).code}, {"device", finding.device}});
   const std::string line =
-      dump_line({{"time", utc_text(now)}, {"verdict", name_of(verdict)}, {"findings", std::move(codes)}}) + "\n";
+      dump_line(
+          {{"time", utc_text(now)}, {"verdict", name_of(verdict, verdict_words)}, {"findings", std::move(codes)}}) +
+      "\n";
   std::error_code error;
   std::filesystem::create_directories(file.parent_path(), error);
   const bool full = std::filesystem::file_size(file, error) > max_bytes && !error;

@@ -62,6 +62,7 @@ Floor floor_of(double limit, bool relative = false) {
 Floors floors_of(Floor floor) { return {"f.json", "f", "", {std::move(floor)}}; }
 
 Check wrong(std::vector<std::string> detail) { return {"wrong_elements", false, 1.0, 0.0, std::move(detail)}; }
+Check wrong(std::vector<Culprit> culprits) { return {"wrong_elements", false, 1.0, 0.0, {"x"}, std::move(culprits)}; }
 
 CheckState state(const HostChecks& checks, const std::string& host) { return checks.at(host).state; }
 
@@ -110,7 +111,7 @@ TEST(AcceptHost, AWrongResultFailsAndIsNotRepeated) {
   const Floors fleet = floors_of(floor_of(0.95, true));
   Record bad = record_on("b", 50);
   bad.status = Status::failed;
-  bad.checks = {wrong({"row 7"})};
+  bad.checks = {wrong(std::vector<std::string>{"row 7"})};
   const auto checks =
       judge_each_host({each_host({record_on("a", 100), bad, record_on("c", 100)})}, three_hosts, {.fleet = &fleet});
   EXPECT_EQ(state(checks, "b"), CheckState::fail);
@@ -372,7 +373,7 @@ TEST(AcceptPairs, AMissedFloorOfAllPairsBlamesAllAndACeilingIsAFloorToo) {
 TEST(AcceptWorld, TheRankThatSeesAWrongSumIsNamedAndTheOthersRepeat) {
   Record record = world({"a", "b", "c", "d"});
   record.status = Status::failed;
-  record.checks = {wrong({"rank 2: element 5 is 7, not 6"})};
+  record.checks = {wrong(std::vector<Culprit>{{2}})};
   const WorldChecks checks = judge_world(run_of({record}), {"a", "b", "c", "d"}, {});
   EXPECT_EQ(state(checks.checks, "c"), CheckState::fail);
   EXPECT_NE(state(checks.checks, "a"), CheckState::fail);
@@ -382,7 +383,7 @@ TEST(AcceptWorld, TheRankThatSeesAWrongSumIsNamedAndTheOthersRepeat) {
 TEST(AcceptWorld, ASenderToWhichSeveralPointIsNamed) {
   Record record = world({"a", "b", "c", "d", "e"});
   record.status = Status::failed;
-  record.checks = {wrong({"rank 0: from c: element 5", "rank 1: from c: element 5"})};
+  record.checks = {wrong(std::vector<Culprit>{{0, 2}, {1, 2}})};
   const auto checks = judge_world(run_of({record}), {"a", "b", "c", "d", "e"}, {}).checks;
   EXPECT_EQ(state(checks, "c"), CheckState::fail);
   EXPECT_NE(state(checks, "a"), CheckState::fail);
@@ -392,7 +393,7 @@ TEST(AcceptWorld, ASenderToWhichSeveralPointIsNamed) {
 TEST(AcceptWorld, ASumThatIsWrongEverywhereFailsAll) {
   Record record = world(three_hosts);
   record.status = Status::failed;
-  record.checks = {wrong({"rank 0: x", "rank 1: x", "rank 2: x"})};
+  record.checks = {wrong(std::vector<Culprit>{{0}, {1}, {2}})};
   const WorldChecks checks = judge_world(run_of({record}), three_hosts, {});
   for (const std::string& host : three_hosts) EXPECT_EQ(state(checks.checks, host), CheckState::fail);
   EXPECT_FALSE(checks.repeat);
@@ -401,23 +402,37 @@ TEST(AcceptWorld, ASumThatIsWrongEverywhereFailsAll) {
 TEST(AcceptWorld, ALostHostIsNamedAndABreakWithoutCulpritIsInconclusive) {
   Record record = world(three_hosts);
   record.status = Status::error;
-  record.reason = "host b is lost: no heartbeat for 30 s";
+  record.reason = "x";
+  record.failure = {.kind = FailureKind::lost_host, .rank = 1, .host = "b"};
   WorldChecks checks = judge_world(run_of({record}), three_hosts, {});
   EXPECT_EQ(state(checks.checks, "b"), CheckState::fail);
   EXPECT_TRUE(checks.repeat);
-  record.reason = "out of memory";
+  record.failure = {.kind = FailureKind::out_of_memory, .rank = 1, .host = "b"};
   checks = judge_world(run_of({record}), three_hosts, {});
   for (const std::string& host : three_hosts) EXPECT_EQ(state(checks.checks, host), CheckState::inconclusive);
   EXPECT_FALSE(checks.repeat);
 }
 
+TEST(AcceptWorld, SeveralHostsAreNamedUnlessTheyAreMost) {
+  Record record = world({"a", "b", "c", "d", "e"});
+  record.status = Status::error;
+  record.failure = {.kind = FailureKind::timeout, .hosts = {"b", "d", "elsewhere"}};
+  const std::vector<std::string> all{"a", "b", "c", "d", "e"};
+  WorldChecks checks = judge_world(run_of({record}), all, {});
+  for (const std::string& host : all)
+    EXPECT_EQ(state(checks.checks, host) == CheckState::fail, host == "b" || host == "d") << host;
+  record.failure->hosts = {"a", "b", "c"};
+  checks = judge_world(run_of({record}), all, {});
+  for (const std::string& host : all) EXPECT_EQ(state(checks.checks, host), CheckState::inconclusive) << host;
+}
+
 TEST(AcceptWorld, AStragglerInMostCasesFailsAndOnceDoesNot) {
   Record slow = world(three_hosts);
-  slow.flags = {"slow rank: rank 1 on b took 2.1 times as long as the others"};
+  slow.slow_rank = {1, 2.1};
   const Record other = world(three_hosts, "collective/op=broadcast/bytes=8");
   EXPECT_EQ(state(judge_world(run_of({slow, other}), three_hosts, {}).checks, "b"), CheckState::pass);
   Record again = other;
-  again.flags = slow.flags;
+  again.slow_rank = slow.slow_rank;
   const auto checks = judge_world(run_of({slow, again}), three_hosts, {}).checks;
   EXPECT_EQ(state(checks, "b"), CheckState::fail);
   EXPECT_EQ(state(checks, "a"), CheckState::pass);
@@ -432,7 +447,7 @@ TEST(AcceptWorld, AFloorOfTheWholeWorldIsOfAllUnlessOneHostHoldsItBack) {
   EXPECT_THAT(text(checks.at("a")), HasSubstr("slowest: rank 0, host a, AMD Zen 5"));
   EXPECT_EQ(checks.at("a").culprit, "slowest: rank 0, host a, AMD Zen 5");
   Record one = world(three_hosts), two = world(three_hosts, "collective/op=broadcast/bytes=8");
-  one.flags = two.flags = {"slow rank: rank 1 on b took 2.1 times as long as the others"};
+  one.slow_rank = two.slow_rank = {1, 2.1};
   const WorldChecks with_straggler = judge_world(run_of({one, two}), three_hosts, {.user = &user});
   EXPECT_EQ(state(with_straggler.checks, "b"), CheckState::fail);
   EXPECT_EQ(state(with_straggler.checks, "a"), CheckState::pass);

@@ -50,8 +50,8 @@ Finding problem_of(const char* id, const char* device, Severity severity) {
 Decision decided(const Evidence& evidence, const Scope& scope = {}) { return decide(evidence, scope, catalogue()); }
 
 TEST(Gate, NothingSeenIsNotJudged) {
-  EXPECT_EQ(decided({}).verdict, Verdict::not_judged);
-  EXPECT_EQ(decided({.audited = true, .problems = {}, .tests = {}}).verdict, Verdict::ok);
+  EXPECT_EQ(decided({}).verdict, Fitness::unknown);
+  EXPECT_EQ(decided({.audited = true, .problems = {}, .tests = {}}).verdict, Fitness::pass);
 }
 
 TEST(Gate, ProblemsDrainByTheirSeverityAndDevice) {
@@ -59,29 +59,38 @@ TEST(Gate, ProblemsDrainByTheirSeverityAndDevice) {
     return decided({.audited = true, .problems = {problem}, .tests = {}}, scope).verdict;
   };
   const Finding lost = problem_of("gpu-lost", "0000:1b:00.0", Severity::fault);
-  EXPECT_EQ(verdict(lost, {}), Verdict::drain);
-  EXPECT_EQ(verdict(lost, {{"0000:4c:00.0"}}), Verdict::drain);
-  EXPECT_EQ(verdict(lost, {{"0000:1b:00.0"}}), Verdict::ok);  // another job's
+  EXPECT_EQ(verdict(lost, {}), Fitness::fail);
+  EXPECT_EQ(verdict(lost, {{"0000:4c:00.0"}}), Fitness::fail);
+  EXPECT_EQ(verdict(lost, {{"0000:1b:00.0"}}), Fitness::pass);  // another job's
   // A device that is no GPU here, as one that has left the bus, or a switch.
-  EXPECT_EQ(verdict(problem_of("sxid-fatal", "0000:c1:00.0", Severity::fault), {{"0000:1b:00.0"}}), Verdict::drain);
-  EXPECT_EQ(verdict(problem_of("disk-full", "/", Severity::fault), {{"0000:1b:00.0"}}), Verdict::drain);
-  EXPECT_EQ(verdict(problem_of("gpu-hot", "0000:1b:00.0", Severity::warning), {}), Verdict::suspect);
-  EXPECT_EQ(verdict(problem_of("governor", "", Severity::warning), {}), Verdict::ok);  // at_most info
+  EXPECT_EQ(verdict(problem_of("sxid-fatal", "0000:c1:00.0", Severity::fault), {{"0000:1b:00.0"}}), Fitness::fail);
+  EXPECT_EQ(verdict(problem_of("disk-full", "/", Severity::fault), {{"0000:1b:00.0"}}), Fitness::fail);
+  EXPECT_EQ(verdict(problem_of("gpu-hot", "0000:1b:00.0", Severity::warning), {}), Fitness::unsure);
+  EXPECT_EQ(verdict(problem_of("governor", "", Severity::warning), {}), Fitness::pass);  // at_most info
   const Decision unknown =
       decided({.audited = true, .problems = {problem_of("new-kind", "", Severity::fault)}, .tests = {}});
   EXPECT_EQ(unknown.findings.at(0).id, unlisted);
 }
 
 TEST(Gate, WrongAnswersDrainAndBrokenTestsDoNot) {
-  for (const auto& [state, verdict] : {std::pair(TestState::wrong, Verdict::drain),
-                                       {TestState::broke, Verdict::suspect},
-                                       {TestState::hung, Verdict::suspect},
-                                       {TestState::not_run, Verdict::ok}}) {
+  for (const auto& [state, verdict] : {std::pair(TestState::wrong, Fitness::fail),
+                                       {TestState::broke, Fitness::unsure},
+                                       {TestState::hung, Fitness::unsure},
+                                       {TestState::not_run, Fitness::pass}}) {
     Evidence evidence = slow_gemm({});
     evidence.tests[0].state = state;
     evidence.tests[0].reason = "why";
     EXPECT_EQ(decided(evidence).verdict, verdict) << name_of(state);
   }
+}
+
+TEST(Gate, ATestThatRanOutOfMemoryHasItsOwnCode) {
+  Evidence evidence = slow_gemm({});
+  evidence.tests[0].state = TestState::broke;
+  evidence.tests[0].reason = "out of memory";  // words decide nothing
+  EXPECT_EQ(decided(evidence).findings.at(0).id, "test-broke");
+  evidence.tests[0].out_of_memory = true;
+  EXPECT_EQ(decided(evidence).findings.at(0).id, "out-of-memory");
 }
 
 TEST(Gate, WhatWasRequiredAndNotSeenIsNotJudged) {
@@ -100,13 +109,13 @@ TEST(Gate, WhatWasRequiredAndNotSeenIsNotJudged) {
   evidence.unseen = unseen(evidence.tests, catalogue());
   EXPECT_EQ(evidence.unseen,
             std::vector<std::string>{"gpu-gemm, gpu-memory did not run on 0000:1b:00.0 and 2 more: too little time"});
-  EXPECT_EQ(decided(evidence).verdict, Verdict::not_judged);
+  EXPECT_EQ(decided(evidence).verdict, Fitness::unknown);
   EXPECT_EQ(decided(evidence).why_not, evidence.unseen[0]);
   evidence.problems = {problem_of("gpu-hot", "0000:1b:00.0", Severity::warning)};
-  EXPECT_EQ(decided(evidence).verdict, Verdict::not_judged);
+  EXPECT_EQ(decided(evidence).verdict, Fitness::unknown);
   EXPECT_EQ(decided(evidence).findings.size(), 1u);  // but kept
   evidence.problems[0] = problem_of("gpu-lost", "0000:1b:00.0", Severity::fault);
-  EXPECT_EQ(decided(evidence).verdict, Verdict::drain);
+  EXPECT_EQ(decided(evidence).verdict, Fitness::fail);
 }
 
 TEST(Gate, OneSlowGpuOfEightIsNamed) {
@@ -117,7 +126,7 @@ TEST(Gate, OneSlowGpuOfEightIsNamed) {
     one.figures.push_back(figure(std::vector<Repetition>(3, i == 5 ? below(0.4) : above())));
   }
   const Decision decision = decided(evidence);
-  EXPECT_EQ(decision.verdict, Verdict::drain);
+  EXPECT_EQ(decision.verdict, Fitness::fail);
   ASSERT_EQ(decision.findings.size(), 1u);
   EXPECT_EQ(decision.findings[0].device, "0000:05:00.0");
 }
@@ -128,40 +137,40 @@ TEST(Gate, AFigureThatMissedItsFloorBesideOtherGpusCountsOnlyIfMeasuredAlone) {
   };
   Repetition crowded = below(0.4);
   crowded.crowded = true;
-  EXPECT_EQ(verdict({crowded, crowded, crowded}), Verdict::suspect);
-  EXPECT_EQ(verdict({crowded, above()}), Verdict::ok);
-  EXPECT_EQ(verdict({crowded, below(0.4), below(0.4), below(0.4)}), Verdict::drain);
+  EXPECT_EQ(verdict({crowded, crowded, crowded}), Fitness::unsure);
+  EXPECT_EQ(verdict({crowded, above()}), Fitness::pass);
+  EXPECT_EQ(verdict({crowded, below(0.4), below(0.4), below(0.4)}), Fitness::fail);
 }
 
 TEST(Gate, SlowFiguresDrainOnlyIfTheyRepeatUndisturbed) {
   const auto verdict = [](std::vector<Repetition> repetitions) {
     return decided(slow_gemm(std::move(repetitions))).verdict;
   };
-  EXPECT_EQ(verdict({above()}), Verdict::ok);
-  EXPECT_EQ(verdict({below(0.4)}), Verdict::suspect);
-  EXPECT_EQ(verdict({below(0.4), below(0.4)}), Verdict::suspect);
-  EXPECT_EQ(verdict({below(0.4), below(0.4), below(0.4)}), Verdict::drain);
-  EXPECT_EQ(verdict({below(0.4), below(0.4), above()}), Verdict::suspect);
-  EXPECT_EQ(verdict({below(0.4), below(0.4, 0.5), below(0.4)}), Verdict::suspect);
-  EXPECT_EQ(verdict({below(0.4), below(0.4, 0.5), below(0.4), below(0.4)}), Verdict::drain);  // three undisturbed
+  EXPECT_EQ(verdict({above()}), Fitness::pass);
+  EXPECT_EQ(verdict({below(0.4)}), Fitness::unsure);
+  EXPECT_EQ(verdict({below(0.4), below(0.4)}), Fitness::unsure);
+  EXPECT_EQ(verdict({below(0.4), below(0.4), below(0.4)}), Fitness::fail);
+  EXPECT_EQ(verdict({below(0.4), below(0.4), above()}), Fitness::unsure);
+  EXPECT_EQ(verdict({below(0.4), below(0.4, 0.5), below(0.4)}), Fitness::unsure);
+  EXPECT_EQ(verdict({below(0.4), below(0.4, 0.5), below(0.4), below(0.4)}), Fitness::fail);  // three undisturbed
   EXPECT_EQ(verdict({below(0.4, 0.05), below(0.4, 0.05), below(0.4, 0.05)}),
-            Verdict::drain);  // too little to explain it
-  EXPECT_EQ(verdict({below(0.05, 0.05), below(0.05, 0.05), below(0.05, 0.05)}), Verdict::suspect);
+            Fitness::fail);  // too little to explain it
+  EXPECT_EQ(verdict({below(0.05, 0.05), below(0.05, 0.05), below(0.05, 0.05)}), Fitness::unsure);
   Repetition unknown = below(0.4);
   unknown.outside.reset();
-  EXPECT_EQ(verdict({unknown, unknown, unknown}), Verdict::suspect);
+  EXPECT_EQ(verdict({unknown, unknown, unknown}), Fitness::unsure);
   Repetition unclear = below(0.01);  // its interval contains the floor
   unclear.below = false;
-  EXPECT_EQ(verdict({unclear, unclear, unclear}), Verdict::ok);
+  EXPECT_EQ(verdict({unclear, unclear, unclear}), Fitness::pass);
 }
 
 TEST(Gate, AQuotaIsNamedAsTheCause) {
   Repetition one = below(0.4, 1.0);
   one.held_back = 0.8;
   const Decision decision = decided(slow_gemm({one, one, one}));
-  EXPECT_EQ(decision.verdict, Verdict::drain);
+  EXPECT_EQ(decision.verdict, Fitness::fail);
   EXPECT_EQ(decision.findings.at(0).id, "cpu-quota");
-  EXPECT_EQ(decided(slow_gemm({one})).verdict, Verdict::suspect);
+  EXPECT_EQ(decided(slow_gemm({one})).verdict, Fitness::unsure);
   one.held_back = 0.01;
   EXPECT_EQ(decided(slow_gemm({one, one, one})).findings.at(0).id, "slow-product");
 }
@@ -212,7 +221,7 @@ TEST(Gate, DevicesAndAreasAreMembersAndNoPartOfATextDecides) {
   Finding one = problem_of("xid-fatal", "0000:1b:00.0", Severity::fault);
   one.seen = one.meaning = "x";
   const Decision decision = decided({.audited = true, .problems = {one}, .tests = {}}, {{"0000:1b:00.0"}});
-  EXPECT_EQ(decision.verdict, Verdict::ok);  // another job's GPU
+  EXPECT_EQ(decision.verdict, Fitness::pass);  // another job's GPU
   EXPECT_EQ(decision.findings.at(0).area, Area::gpu);
   EXPECT_EQ(decision.findings.at(0).device, "0000:1b:00.0");
 }
@@ -297,13 +306,13 @@ TEST(Gate, TenThousandReplaysOfHealthyMachinesDrainNone) {
     const double beyond = 4 * std::max(robust_sigma(logs), 0.005), limit = std::exp(median(logs) + beyond);
     for (int i = 0; i < 2500; ++i, ++gates) {
       const Recorded& gate = recordings[random() % recordings.size()];
-      drained += decided(slow_gemm(drawn(gate, limit, 1, random).repetitions)).verdict == Verdict::drain;
+      drained += decided(slow_gemm(drawn(gate, limit, 1, random).repetitions)).verdict == Fitness::fail;
       // The same machine, slower by far more than it varies by, and nobody else on it: it drains.
       if (gate.kind != "clean") continue;
       ++slow;
       std::vector<Repetition> repetitions = drawn(gate, limit, 4 * std::exp(beyond), random).repetitions;
       for (Repetition& one : repetitions) one.outside = 0;
-      found += decided(slow_gemm(std::move(repetitions))).verdict == Verdict::drain;
+      found += decided(slow_gemm(std::move(repetitions))).verdict == Fitness::fail;
     }
   }
   EXPECT_EQ(gates, 10000);

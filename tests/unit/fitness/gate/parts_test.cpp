@@ -160,7 +160,7 @@ TEST(GatePast, RemembersAWeekAndStaysSmall) {
   const auto file = folder.path() / "gate/host.jsonl";
   constexpr std::time_t now = 1800000000, day = 86400;
   const Catalogue catalogue = load_catalogue(std::filesystem::path(ASSAY_SOURCE) / "configs/gate.json");
-  const Decision suspect{Verdict::suspect, {{"gpu-hot", Severity::warning, "", "", ""}}};
+  const Decision suspect{Fitness::unsure, {{"gpu-hot", Severity::warning, "", "", ""}}};
   EXPECT_EQ(read_past(file, now).text(7), "");
   remember(file, now - 8 * day, suspect, catalogue);
   remember(file, now - day, suspect, catalogue);

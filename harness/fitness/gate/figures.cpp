@@ -1,13 +1,12 @@
 // What floors make of the figures of one run of a gate's test.
-#include "cli/catalogue.h"
-#include "cli/gate.h"
+#include "harness/fitness/gate/figures.h"
 #include "harness/fitness/floors/judge.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace assay::cli {
+namespace assay::gate {
 
 namespace {
 
@@ -18,15 +17,14 @@ std::optional<double> outside(const Record& record) {
 
 }  // namespace
 
-std::string add_repetitions(const RunSet& runs, const FloorsOfTest& by, gate::TestOutcome& outcome,
+std::string add_repetitions(const RunSet& runs, const FloorsOfTest& by, TestOutcome& outcome,
                             std::set<std::string>& used) {
   std::string why_not;
   fitness::Floors floors = by.floors;
   // To a floor for more threads, the threads that a quota took away are a loss and no other measurement.
   if (by.withheld_cpus > 0)
-    for (fitness::Floor& floor : floors.floors)
-      for (const char* name : {"threads", "hash"}) floor.protocol.erase(name);
-  const fitness::CheckResult checked = fitness::check(runs, floors, family_names());
+    for (fitness::Floor& floor : floors.floors) fitness::match_any_threads(floor);
+  const fitness::CheckResult checked = fitness::check(runs, floors, by.families);
   for (const fitness::FloorResult& result : checked.results) {
     for (const fitness::Judgement& one : result.records) {
       if (!one.value || !one.limit) {
@@ -36,9 +34,8 @@ std::string add_repetitions(const RunSet& runs, const FloorsOfTest& by, gate::Te
       const Record& record = *one.entry.record;
       used.insert(result.floor->pointer);
       const std::string name = fmt::format("{} of {}", result.floor->metric, record.key);
-      auto figure = std::find_if(outcome.figures.begin(), outcome.figures.end(), [&](const gate::Figure& known) {
-        return known.name == name && known.floor == *one.limit;
-      });
+      auto figure = std::find_if(outcome.figures.begin(), outcome.figures.end(),
+                                 [&](const Figure& known) { return known.name == name && known.floor == *one.limit; });
       if (figure == outcome.figures.end())
         figure = outcome.figures.insert(figure, {name, result.floor->unit, *one.limit, {}});
       // CPUs that a quota kept from the case: those it had to do without, and those it was stopped on.
@@ -56,4 +53,4 @@ std::string add_repetitions(const RunSet& runs, const FloorsOfTest& by, gate::Te
   return why_not;
 }
 
-}  // namespace assay::cli
+}  // namespace assay::gate

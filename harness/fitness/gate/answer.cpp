@@ -1,5 +1,5 @@
 // The answer of `assay gate` as text, JSON, and lines for other systems.
-#include "cli/gate.h"
+#include "harness/fitness/gate/answer.h"
 
 #include "harness/core/host.h"
 #include "harness/core/text.h"
@@ -11,39 +11,37 @@
 #include <algorithm>
 #include <cctype>
 
-namespace assay::cli {
+namespace assay::gate {
 
 namespace {
-
-using gate::Verdict;
 
 Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 // The figure that is furthest from its floor.
-const gate::Figure* worst_figure(const gate::TestOutcome& test) {
-  const auto shortfall = [](const gate::Figure& figure) { return figure.repetitions.back().shortfall; };
-  const gate::Figure* worst = nullptr;
-  for (const gate::Figure& figure : test.figures)
+const Figure* worst_figure(const TestOutcome& test) {
+  const auto shortfall = [](const Figure& figure) { return figure.repetitions.back().shortfall; };
+  const Figure* worst = nullptr;
+  for (const Figure& figure : test.figures)
     if (!figure.repetitions.empty() && (!worst || shortfall(figure) > shortfall(*worst))) worst = &figure;
   return worst;
 }
 
-gate::TestState state_of(const gate::TestOutcome& test) {
-  const bool slow = test.state == gate::TestState::passed &&
-                    std::any_of(test.figures.begin(), test.figures.end(),
-                                [](const gate::Figure& figure) { return gate::judge(figure).has_value(); });
-  return slow ? gate::TestState::slow : test.state;
+TestState state_of(const TestOutcome& test) {
+  const bool slow =
+      test.state == TestState::passed && std::any_of(test.figures.begin(), test.figures.end(),
+                                                     [](const Figure& figure) { return judge(figure).has_value(); });
+  return slow ? TestState::slow : test.state;
 }
 
-std::string line_of(const gate::Catalogue& catalogue, const Finding& finding) {
+std::string line_of(const Catalogue& catalogue, const Finding& finding) {
   return fmt::format("{}{}{} {}", catalogue.of(finding.id).code, finding.device.empty() ? "" : " ", finding.device,
                      one_line(finding.seen));
 }
 
-std::string test_line(const gate::TestOutcome& test) {
+std::string test_line(const TestOutcome& test) {
   std::string line = fmt::format("  {:<16} {:<8}", test.device.empty() ? test.test : test.test + " " + test.device,
                                  name_of(state_of(test)));
-  if (const gate::Figure* figure = worst_figure(test))
+  if (const Figure* figure = worst_figure(test))
     line += fmt::format(" {} (floor {})", format_quantity(figure->repetitions.back().value, figure->unit),
                         format_quantity(figure->floor, figure->unit));
   else if (test.value)
@@ -53,19 +51,19 @@ std::string test_line(const gate::TestOutcome& test) {
 }
 
 // One line: the verdict's first finding, and how many more there are.
-std::string short_text(const GateRequest& request, const GateAnswer& answer) {
+std::string short_text(const Request& request, const Answer& answer) {
   const auto& findings = answer.decision.findings;
-  if (answer.decision.verdict == Verdict::ok) return "nothing found";
+  if (answer.decision.verdict == Fitness::pass) return "nothing found";
   const auto weighty = std::count_if(findings.begin(), findings.end(),
                                      [](const Finding& one) { return one.severity != Severity::info; });
   std::string found = weighty > 0 ? line_of(request.catalogue, findings.front()) : std::string();
   if (weighty > 1) found += fmt::format(" (and {} more)", weighty - 1);
-  if (answer.decision.verdict != Verdict::not_judged) return found;
+  if (answer.decision.verdict != Fitness::unknown) return found;
   return "not judged: " + one_line(answer.decision.why_not) + (found.empty() ? found : "; " + found);
 }
 
-std::string long_text(const GateRequest& request, const GateAnswer& answer) {
-  std::string text = fmt::format("{}{}\n", name_of(answer.decision.verdict),
+std::string long_text(const Request& request, const Answer& answer) {
+  std::string text = fmt::format("{}{}\n", name_of(answer.decision.verdict, verdict_words),
                                  request.inject ? fmt::format(" (injected: {})", request.inject->id) : std::string());
   std::size_t remarks = 0;
   for (const Finding& finding : answer.decision.findings) {
@@ -74,7 +72,7 @@ std::string long_text(const GateRequest& request, const GateAnswer& answer) {
                         line_of(request.catalogue, finding), one_line(finding.meaning),
                         request.catalogue.of(finding.id).action);
   }
-  for (const gate::TestOutcome& test : answer.tests) text += test_line(test);
+  for (const TestOutcome& test : answer.tests) text += test_line(test);
   for (const std::string& note : answer.notes) text += "- " + one_line(note) + "\n";
   if (remarks > 0)
     text += fmt::format("- {} remark{} that no job depends on: --json\n", remarks, remarks == 1 ? "" : "s");
@@ -84,17 +82,16 @@ std::string long_text(const GateRequest& request, const GateAnswer& answer) {
 
 }  // namespace
 
-int exit_code(Verdict verdict, ExitStyle style) {
-  static constexpr std::array<std::array<int, 4>, 3> codes{{
-      {0, 0, 1, 3},  // ExitCode: ok, suspect, drain, not judged
-      {0, 0, 1, 2},  // node-problem-detector: OK, NonOK, Unknown
-      {0, 1, 2, 3},  // Nagios: OK, WARNING, CRITICAL, UNKNOWN
-  }};
-  return codes[static_cast<std::size_t>(style)][static_cast<std::size_t>(verdict)];
+int exit_code(Fitness verdict, ExitStyle style) {
+  switch (style) {
+    case ExitStyle::npd: return npd_code(verdict);
+    case ExitStyle::nagios: return nagios_code(verdict);
+    case ExitStyle::assay: break;
+  }
+  return static_cast<int>(verdict == Fitness::unsure ? ExitCode::ok : exit_code(verdict));
 }
 
-std::string gate_text(const GateRequest& request, const GateAnswer& answer, ExitStyle style) {
-  static constexpr std::array<std::string_view, 4> states{"OK", "WARNING", "CRITICAL", "UNKNOWN"};
+std::string answer_text(const Request& request, const Answer& answer, ExitStyle style) {
   const std::string injected = request.inject ? fmt::format("injected {}: ", request.inject->id) : std::string();
   switch (style) {
     case ExitStyle::assay: break;
@@ -102,18 +99,17 @@ std::string gate_text(const GateRequest& request, const GateAnswer& answer, Exit
     case ExitStyle::nagios: {
       std::string text = short_text(request, answer);
       std::replace(text.begin(), text.end(), '|', '/');  // what follows a bar is performance data
-      return fmt::format("ASSAY {} - {}{} | seconds={:.2f}s;;;0;{:g}\n",
-                         states[static_cast<std::size_t>(answer.decision.verdict)], injected, text, answer.seconds,
-                         request.budget);
+      return fmt::format("ASSAY {} - {}{} | seconds={:.2f}s;;;0;{:g}\n", name_of(answer.decision.verdict, nagios_words),
+                         injected, text, answer.seconds, request.budget);
     }
   }
   return long_text(request, answer);
 }
 
-std::string gate_json(const GateRequest& request, const GateAnswer& answer) {
+std::string answer_json(const Request& request, const Answer& answer) {
   Json findings = Json::array(), tests = Json::array();
   for (const Finding& one : answer.decision.findings) {
-    const gate::Code& code = request.catalogue.of(one.id);
+    const Code& code = request.catalogue.of(one.id);
     findings.push_back({{"code", code.code},
                         {"id", one.id},
                         {"device", or_null(one.device)},
@@ -123,8 +119,8 @@ std::string gate_json(const GateRequest& request, const GateAnswer& answer) {
                         {"severity", word_of(one.severity)},
                         {"area", json_of(one.area)}});
   }
-  for (const gate::TestOutcome& test : answer.tests) {
-    const gate::Figure* figure = worst_figure(test);
+  for (const TestOutcome& test : answer.tests) {
+    const Figure* figure = worst_figure(test);
     Json row = {{"test", test.test},
                 {"name", test.test},  // as it was called before
                 {"device", or_null(test.device)},
@@ -143,7 +139,7 @@ std::string gate_json(const GateRequest& request, const GateAnswer& answer) {
   }
   return dump_document({{"schema", 1},
                         {"host", this_host()},
-                        {"verdict", name_of(answer.decision.verdict)},
+                        {"verdict", name_of(answer.decision.verdict, verdict_words)},
                         {"findings", std::move(findings)},
                         {"seconds", answer.seconds},
                         {"budget", request.budget},
@@ -153,11 +149,20 @@ std::string gate_json(const GateRequest& request, const GateAnswer& answer) {
                         {"injected", request.inject ? Json(request.inject->id) : Json()}});
 }
 
-std::string gate_list(const gate::Catalogue& catalogue, bool json) {
-  Json rows = Json::array();
+std::string unknown_text(const std::string& why, ExitStyle style) {
+  return (style == ExitStyle::nagios ? "ASSAY UNKNOWN - " : "not judged: ") + one_line(why) + "\n";
+}
+
+std::string list_text(const Catalogue& catalogue) {
   std::string text = fmt::format("{:<15} {:<24} {:<8} {:<15} {}\n", "code", "id", "action", "test", "meaning");
-  for (const gate::Code& code : catalogue.codes) {
+  for (const Code& code : catalogue.codes)
     text += fmt::format("{:<15} {:<24} {:<8} {:<15} {}\n", code.code, code.id, code.action, code.test, code.meaning);
+  return text;
+}
+
+std::string list_json(const Catalogue& catalogue) {
+  Json rows = Json::array();
+  for (const Code& code : catalogue.codes)
     rows.push_back({{"code", code.code},
                     {"id", code.id},
                     {"meaning", code.meaning},
@@ -165,8 +170,7 @@ std::string gate_list(const gate::Catalogue& catalogue, bool json) {
                     {"test", code.test},
                     {"seconds", catalogue.test(code.test).seconds},
                     {"injectable", code.inject.has_value()}});
-  }
-  return json ? dump_document({{"schema", 1}, {"codes", std::move(rows)}}) : text;
+  return dump_document({{"schema", 1}, {"codes", std::move(rows)}});
 }
 
-}  // namespace assay::cli
+}  // namespace assay::gate

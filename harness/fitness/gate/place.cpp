@@ -1,4 +1,4 @@
-#include "cli/gate_place.h"
+#include "harness/fitness/gate/place.h"
 
 #include "harness/core/error.h"
 #include "harness/core/host.h"
@@ -14,7 +14,7 @@
 #include <cstring>
 #include <system_error>
 
-namespace assay::cli {
+namespace assay::gate {
 
 namespace fs = std::filesystem;
 
@@ -54,4 +54,4 @@ Workspace::~Workspace() {
   }
 }
 
-}  // namespace assay::cli
+}  // namespace assay::gate

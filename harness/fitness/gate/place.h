@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-namespace assay::cli {
+namespace assay::gate {
 
 // Two gates on a host would disturb each other. A name that the kernel frees with this process, and of which no file is
 // left.
@@ -36,4 +36,4 @@ class Workspace {
   std::string problem_;
 };
 
-}  // namespace assay::cli
+}  // namespace assay::gate
