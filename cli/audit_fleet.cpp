@@ -13,19 +13,19 @@ namespace assay::cli {
 
 namespace {
 
-report::AuditedHost audited(const HostAnswer& answer) {
-  using report::AuditState;
-  if (!answer.exit_code) return report::no_audit(answer.host, AuditState::unreachable, answer.err);
+fitness::AuditedHost audited(const HostAnswer& answer) {
+  using fitness::AuditState;
+  if (!answer.exit_code) return fitness::no_audit(answer.host, AuditState::unreachable, answer.err);
   // 1: a fault was found.
   if (*answer.exit_code != 0 && *answer.exit_code != 1)
-    return report::no_audit(
+    return fitness::no_audit(
         answer.host, AuditState::error,
         fmt::format("exit code {}{}{}", *answer.exit_code, answer.err.empty() ? "" : ": ", answer.err));
-  return report::read_audit(answer.host, answer.out);
+  return fitness::read_audit(answer.host, answer.out);
 }
 
 // In the order of the allocation. Hosts whose build does not know the verb are asked again, in the words of 1.0.
-std::vector<report::AuditedHost> audits_of(const Allocation& allocation, const FleetOptions& options) {
+std::vector<fitness::AuditedHost> audits_of(const Allocation& allocation, const FleetOptions& options) {
   const auto ask = [&](const Allocation& hosts, std::vector<std::string> words) {
     words.emplace_back("--json");
     if (options.with_serials) words.emplace_back("--with-serials");
@@ -44,7 +44,7 @@ std::vector<report::AuditedHost> audits_of(const Allocation& allocation, const F
     std::vector<HostAnswer> again = ask(older, {"env", "--audit"});
     for (std::size_t i = 0; i < refused.size(); ++i) *refused[i] = std::move(again[i]);
   }
-  std::vector<report::AuditedHost> audits;
+  std::vector<fitness::AuditedHost> audits;
   for (const HostAnswer& answer : answers) audits.push_back(audited(answer));
   return audits;
 }
@@ -63,9 +63,9 @@ ExitCode audit_hosts(const Allocation& allocation, const FleetOptions& options, 
   // The user's files first: a bad one is reported before any host is asked.
   std::optional<RunSet> runs;
   if (!options.runs.empty()) runs.emplace(read_runs(options.runs));
-  report::AuditedFleet fleet;
+  fitness::AuditedFleet fleet;
   fleet.hosts = audits_of(allocation, options);
-  fleet.drift = report::drift_of(fleet.hosts);
+  fleet.drift = fitness::drift_of(fleet.hosts);
   if (runs) report::add_effects(fleet.drift, *runs);
   outputs.write_json([&] { return dump_document(json_of(fleet), 2); });
   outputs.print(report::audit_document(fleet));

@@ -10,6 +10,7 @@
 #include "harness/core/streams.h"
 #include "harness/core/version.h"
 #include "harness/json/json.h"
+#include "reports/acceptance/document.h"
 #include "reports/acceptance/packed_check.h"
 
 #include <fmt/format.h>
@@ -31,7 +32,7 @@ struct CheckOptions {
   std::string floors, pack;
 };
 
-ExitCode publish(const CheckOptions& options, const report::CheckResult& result) {
+ExitCode publish(const CheckOptions& options, const fitness::CheckResult& result) {
   options.outputs.write_json([&] { return dump_document(report::check_json(result)); });
   options.outputs.write_junit([&] { return report::render_junit(report::check_suite(result)); });
   options.outputs.print(report::check_document(result));
@@ -40,7 +41,7 @@ ExitCode publish(const CheckOptions& options, const report::CheckResult& result)
 }
 
 // Without the hash of its file, which takes a while.
-report::Judge this_program() { return {std::string(build_info().version), build_id(), {}}; }
+fitness::Judge this_program() { return {std::string(build_info().version), build_id(), {}}; }
 
 ExitCode run_check_of_pack(const CheckOptions& options) {
   const std::string& name = options.runs.dirs.front();
@@ -63,13 +64,13 @@ ExitCode run_check(const CheckOptions& options) {
   if (file != dirs.end()) return run_check_of_pack(options);
   if (options.floors.empty()) throw UsageError("check: --floors is required");
   if (options.pack.empty()) {
-    report::Floors floors = read_floors(options.floors);
+    fitness::Floors floors = read_floors(options.floors);
     const report::Judged judged(read_runs(dirs), std::move(floors), options.runs.injected, family_names());
     return publish(options, judged.result);
   }
   report::require_place_for_pack(options.pack);
   const std::filesystem::path floors_file = read_floors(options.floors).file;
-  report::Judge judge = this_program();
+  fitness::Judge judge = this_program();
   judge.sha256 = sha256_hex(read_whole(program_file(), max_program_bytes));
   const auto judged = report::check_into_pack(run_dirs(dirs), floors_file, options.runs.injected, std::move(judge),
                                               options.pack, family_names());

@@ -64,10 +64,10 @@ std::vector<fs::path> run_dirs(const std::vector<std::string>& dirs) {
 
 std::vector<RunData> read_runs(const std::vector<std::string>& dirs) { return assay::read_runs(run_dirs(dirs)); }
 
-report::Floors read_floors(const std::string& word) {
+fitness::Floors read_floors(const std::string& word) {
   std::error_code none;
   const fs::path path = word;
-  return report::load_floors(
+  return fitness::load_floors(
       fs::exists(path, none) && !fs::is_directory(path, none) ? path : find_config("floors", "floors file", word));
 }
 

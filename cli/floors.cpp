@@ -5,7 +5,7 @@
 #include "harness/core/units.h"
 #include "harness/core/words.h"
 #include "harness/json/json.h"
-#include "reports/acceptance/learn.h"
+#include "reports/acceptance/learned.h"
 #include "reports/render/render.h"
 
 #include <fmt/format.h>
@@ -41,23 +41,23 @@ double false_fail_of(const std::string& text) {
 // A file that people wrote is never replaced.
 void refuse_to_replace(const std::string& out) {
   std::error_code none;
-  if (std::filesystem::exists(out, none) && !report::is_learned(out))
+  if (std::filesystem::exists(out, none) && !fitness::is_learned(out))
     throw UsageError(
         fmt::format("floors learn: --out {}: it exists, and not all of it was learned; name another file", out));
 }
 
 ExitCode run_learn(const FloorsOptions& options) {
-  report::LearnOptions asked;
+  fitness::LearnOptions asked;
   asked.false_fail = false_fail_of(options.false_fail);
   asked.same_machine = options.same_machine;
   asked.disturbed = options.disturbed;
-  const auto words = all_words<report::Outliers>();
+  const auto words = all_words<fitness::Outliers>();
   asked.outliers =
-      static_cast<report::Outliers>(std::find(words.begin(), words.end(), options.outliers) - words.begin());
+      static_cast<fitness::Outliers>(std::find(words.begin(), words.end(), options.outliers) - words.begin());
   refuse_to_replace(options.out);
   const RunSet runs(read_runs(options.runs.dirs));
-  const report::LearnedFloors learned = report::learn(runs, asked);
-  if (learned.floors() > 0) write_named_file("floors learn", options.out, dump_document(report::floors_of(learned)));
+  const fitness::LearnedFloors learned = fitness::learn(runs, asked);
+  if (learned.floors() > 0) write_named_file("floors learn", options.out, dump_document(fitness::floors_of(learned)));
   options.outputs.write_json([&] { return dump_document(report::learned_json(learned)); });
   print(report::learned_document(learned), {options.out, options.outputs.json});
   if (!learned.nothing.empty())
@@ -80,7 +80,7 @@ Command floors_command(CLI::App& root) {
   learn->add_option("--false-fail", options->false_fail, "Highest share of healthy machines that may fail any floor")
       ->capture_default_str();
   learn->add_option("--outliers", options->outliers, "Runs far from the others: refuse, leave-out or keep them")
-      ->check(CLI::IsMember(all_words<report::Outliers>()))
+      ->check(CLI::IsMember(all_words<fitness::Outliers>()))
       ->capture_default_str();
   learn->add_flag("--same-machine", options->same_machine, "Learn from runs of one machine, for it alone");
   learn->add_flag("--disturbed", options->disturbed, "Use figures that other processes disturbed, too");

@@ -5,7 +5,7 @@
 #include "harness/core/configs.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
-#include "harness/gate/catalogue.h"
+#include "harness/fitness/gate/catalogue.h"
 #include "harness/json/configs.h"
 #include "harness/json/members.h"
 #include "harness/plan/listing.h"

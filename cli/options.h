@@ -16,6 +16,9 @@ namespace assay::cli {
 // Refuses an empty value of a flag, as of an unset variable in a script.
 extern const CLI::Validator not_empty;
 
+// Declares --json: stdout ("-"), or with --json=FILE a file.
+void add_json_to(CLI::App& app, std::string& path);
+
 // The run directories of a command, and --injected.
 struct Runs {
   std::vector<std::string> dirs;

@@ -41,11 +41,11 @@ ExitCode run_report(const ReportOptions& options) {
   if (const std::string note = injected_text(runs); !note.empty()) say("assay: report: {}\n", note);
   for (const std::string& copy : runs.duplicates()) say("assay: report: {}\n", copy);
   say_unused_prices("report", runs, page.prices);
-  report::Floors floors;
-  std::optional<report::CheckResult> checked;
+  fitness::Floors floors;
+  std::optional<fitness::CheckResult> checked;
   if (!options.floors.empty()) {
     floors = read_floors(options.floors);
-    checked = report::check(runs, floors, family_names());
+    checked = fitness::check(runs, floors, family_names());
     page.floors = &*checked;
   }
   report::Document document = report::whole_report(runs, page);

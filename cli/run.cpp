@@ -104,6 +104,8 @@ Command run_command(CLI::App& root) {
   app->add_option("--timeout", options->timeout,
                   "Limit the time of each case, instead of a limit derived from its estimate")
       ->type_name("TIME");
+  app->add_option("--ended", options->request.ended, "Where to write which hosts were lost, for who started this")
+      ->group("");
   app->add_flag("--each-host", options->request.each_host, "Run the plan on every host separately");
   app->add_flag("--share-gpu", options->request.share_gpu, "Let ranks share a GPU; their results are not comparable");
   list("--inject", options->inject,

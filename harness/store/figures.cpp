@@ -47,7 +47,7 @@ bool ran_on_each_host(const Json& run) {
 }
 
 std::string why_broken(const Record& record) {
-  const std::string why = failure_of(record);
+  const std::string why = failure_text(record);
   const std::string_view status = name_of(record.status);
   return why.empty() ? std::string(status) : fmt::format("{}: {}", status, one_line(why));
 }
