@@ -14,8 +14,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <string>
-#include <vector>
 
 namespace assay::cli {
 
@@ -112,9 +110,7 @@ ExitCode list(const ListOptions& options) {
 Command list_command(CLI::App& root) {
   auto options = std::make_shared<ListOptions>();
   CLI::App* app = root.add_subcommand("list", "List families, plans, models, hardware, floors, levels, codes");
-  app->add_option("what", options->what,
-                  "families with their parameters, plans, models, hardware, floors, levels of acceptance,\n"
-                  "codes of problems; all by default")
+  app->add_option("what", options->what, "families, plans, models, hardware, floors, levels or codes; all by default")
       ->type_name("KIND");
   options->outputs.add_to(*app);
   return {app, [options] { return list(*options); }};

@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
-#include <string_view>
 
 namespace assay::cli {
 
@@ -67,15 +65,15 @@ bool is_file(const std::string& word) {
   return (word == "-" || !word.starts_with("-")) && !std::filesystem::is_directory(word, none);
 }
 
-// The place of the old flag. Words that are values of other flags of `app` are none.
-std::optional<std::size_t> find(const Parts& old, const CLI::App& app, const std::vector<std::string>& words) {
+// The place of the old flag, or the number of words. Values of other flags of `app` are no flags.
+std::size_t find(const Parts& old, const CLI::App& app, const std::vector<std::string>& words) {
   for (std::size_t i = old.verb.size(); i < words.size() && words[i] != "--"; ++i) {
     if (!old.file && (words[i] == old.flag || words[i].starts_with(old.flag + "="))) return i;
     if (old.file && words[i] == old.flag && i + 1 < words.size() && is_file(words[i + 1])) return i;
     if (const CLI::Option* option = words[i].starts_with("-") ? app.get_option_no_throw(words[i]) : nullptr)
       i += static_cast<std::size_t>(option->get_items_expected_min());
   }
-  return std::nullopt;
+  return words.size();
 }
 
 // Replaces one use; false if there is none.
@@ -86,10 +84,9 @@ bool replace(const Parts& old, const Parts& now, const CLI::App& root, std::vect
     if (!now.flag.empty()) verb.push_back(now.flag);
   } else {
     const CLI::App* app = &root;
-    for (const std::string& name : now.verb) app = app->get_subcommand_no_throw(name);
-    const auto at = find(old, *app, words);
-    if (!at) return false;
-    const auto place = words.begin() + static_cast<std::ptrdiff_t>(*at);
+    for (const std::string& name : now.verb) app = app->get_subcommand(name);
+    const auto place = words.begin() + static_cast<std::ptrdiff_t>(find(old, *app, words));
+    if (place >= words.end()) return false;
     if (old.file) {
       *place += "=" + place[1];
       words.erase(place + 1);
