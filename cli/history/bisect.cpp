@@ -1,8 +1,9 @@
 // assay history bisect: which commit was it?
+#include "reports/history/bisect.h"
 #include "cli/history/history.h"
 #include "harness/core/streams.h"
 #include "harness/figures/printed.h"
-#include "reports/history/document.h"
+#include "reports/history/event_json.h"
 
 #include <fmt/format.h>
 

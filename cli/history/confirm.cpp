@@ -5,7 +5,7 @@
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "reports/history/document.h"
+#include "reports/history/event_json.h"
 #include "reports/history/series_figure.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 #include "reports/history/blame.h"
 
 #include "harness/core/text.h"
-#include "reports/model/words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

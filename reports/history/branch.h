@@ -3,7 +3,6 @@
 
 #include "harness/core/words.h"
 #include "reports/history/history.h"
-#include "reports/model/document.h"
 
 #include <array>
 #include <cstddef>
@@ -32,6 +31,8 @@ struct BranchComparison {
   std::vector<BranchChange> changes;  // one for every series compared, the smallest p first
   std::size_t new_series = 0;         // series that only the branch has, or with too few nights on the main one
 
+  // How many changes have this verdict.
+  std::size_t count(BranchVerdict verdict) const;
   // Most series are undecided, or could not be compared.
   bool is_blind() const;
   // "blind: in 9 of 10 series a step of 100 % would not have shown"; empty if none.
@@ -47,8 +48,5 @@ BranchComparison compare_branch(const store::Contents& with_branch, const std::s
 // (Benjamini-Hochberg, at the rate of false alarms promised) and may alarm; suspects have p of at most 1e-3, or are
 // larger than any excursion in the series' history. The others are undecided if they are blind.
 void judge_branch(std::vector<BranchChange>& changes, const Options& options);
-
-report::Document branch_document(const BranchComparison& comparison, const History& main);
-Json branch_json(const BranchComparison& comparison, const History& main);
 
 }  // namespace assay::history

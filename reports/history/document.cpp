@@ -4,10 +4,11 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/statistics/statistics.h"
+#include "reports/history/bisect.h"
+#include "reports/history/event_json.h"
 #include "reports/history/sight.h"
 #include "reports/history/variation.h"
 #include "reports/model/cells.h"
-#include "reports/model/words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,7 +4,6 @@
 #include "harness/core/text.h"
 #include "harness/record/content_hash.h"
 #include "harness/statistics/statistics.h"
-#include "reports/model/words.h"
 
 #include <fmt/format.h>
 #include <boost/math/distributions/normal.hpp>

@@ -1,10 +1,10 @@
 #include "reports/history/history.h"
 
-#include "reports/history/document.h"
+#include "harness/core/text.h"
+#include "reports/history/event_json.h"
 #include "reports/history/kept.h"
 #include "reports/history/sight.h"
 #include "reports/history/swaps.h"
-#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

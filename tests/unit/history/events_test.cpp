@@ -1,6 +1,7 @@
 // How changes become events: by common gaps, with one id that stays, and what people decide about them.
 #include "reports/history/confirm.h"
-#include "reports/history/document.h"
+#include "reports/history/bisect.h"
+#include "reports/history/event_json.h"
 #include "reports/history/sight.h"
 #include "tests/unit/history/made.h"
 
