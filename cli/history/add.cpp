@@ -3,12 +3,11 @@
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
+#include "harness/history/store/store.h"
 #include "harness/json/json.h"
 #include "harness/runs/figures.h"
 #include "harness/runs/host_runs.h"
 #include "harness/runs/machine.h"
-#include "harness/store/store.h"
-#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 // assay history bisect: which commit was it?
-#include "reports/history/bisect.h"
+#include "harness/history/blame/bisect.h"
 #include "cli/history/history.h"
 #include "harness/core/streams.h"
 #include "harness/figures/printed.h"
-#include "reports/history/event_json.h"
+#include "harness/history/event_json.h"
 
 #include <fmt/format.h>
 
@@ -42,7 +42,7 @@ ExitCode run_bisect(const BisectFlags& flags) {
   const auto known = known_changes(history);
   const history::Reported& event = history::reported_named(known, flags.event, "history bisect");
   history::BisectCommands asked = flags.commands;
-  asked.better = history::direction_of(event.document, history);
+  asked.better = history::direction_of(event.document, history.series);
   const auto commands = history::bisect_commands(event.document, asked);
   for (const std::string& command : commands) fmt::print("{}\n", command);
   if (!commands.empty()) return ExitCode::ok;

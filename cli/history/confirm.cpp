@@ -1,12 +1,12 @@
 // assay history confirm: decides a suspect tonight, by measuring the last good build and tonight's in turn.
-#include "reports/history/confirm.h"
+#include "harness/history/confirm.h"
 #include "cli/command_sides.h"
 #include "cli/history/history.h"
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "reports/history/event_json.h"
-#include "reports/history/series_figure.h"
+#include "harness/history/event_json.h"
+#include "harness/history/series_figure.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

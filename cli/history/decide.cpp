@@ -4,8 +4,8 @@
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
+#include "harness/history/events/events.h"
 #include "harness/runs/filled_text.h"
-#include "reports/history/events.h"
 
 #include <fmt/format.h>
 #include <pwd.h>

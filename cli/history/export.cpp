@@ -2,11 +2,11 @@
 #include "cli/history/history.h"
 #include "harness/core/files.h"
 #include "harness/core/streams.h"
+#include "harness/core/text.h"
+#include "harness/history/series/tracked.h"
+#include "harness/history/store/store.h"
 #include "harness/json/json.h"
 #include "harness/runs/csv.h"
-#include "harness/store/store.h"
-#include "reports/history/tracked.h"
-#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/command.h"
-#include "reports/history/detector.h"
+#include "harness/history/detect/detector.h"
 
 #include <filesystem>
 #include <string>

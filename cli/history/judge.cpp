@@ -3,8 +3,8 @@
 #include "cli/history/history.h"
 #include "harness/core/host.h"
 #include "harness/core/streams.h"
+#include "harness/history/branch.h"
 #include "harness/json/json.h"
-#include "reports/history/branch.h"
 #include "reports/history/document.h"
 #include "reports/render/render.h"
 

@@ -1,8 +1,8 @@
 // Verbs that look after the store: merge, alias, compact, salvage.
 #include "cli/history/history.h"
 #include "harness/core/streams.h"
-#include "harness/store/store.h"
-#include "reports/model/words.h"
+#include "harness/core/text.h"
+#include "harness/history/store/store.h"
 
 #include <fmt/format.h>
 

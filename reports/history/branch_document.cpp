@@ -1,6 +1,6 @@
 // What became slower on a branch, for people and for machines.
-#include "reports/model/cells.h"
 #include "reports/history/document.h"
+#include "reports/model/cells.h"
 
 #include <fmt/format.h>
 

@@ -3,11 +3,11 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/history/blame/bisect.h"
+#include "harness/history/event_json.h"
+#include "harness/history/series/variation.h"
+#include "harness/history/sight.h"
 #include "harness/statistics/statistics.h"
-#include "reports/history/bisect.h"
-#include "reports/history/event_json.h"
-#include "reports/history/sight.h"
-#include "reports/history/variation.h"
 #include "reports/model/cells.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // Documents that `history check` and `history report` print and write.
 #pragma once
 
-#include "reports/history/branch.h"
-#include "reports/history/history.h"
+#include "harness/history/branch.h"
+#include "harness/history/history.h"
 #include "reports/model/document.h"
 #include "reports/model/test_suite.h"
 

@@ -1,7 +1,7 @@
 // The history for machines: JSON and JUnit.
+#include "harness/history/event_json.h"
+#include "harness/history/sight.h"
 #include "reports/history/document.h"
-#include "reports/history/event_json.h"
-#include "reports/history/sight.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // What the detector says of made-up series whose changes are known.
-#include "reports/history/detector.h"
+#include "harness/history/detect/detector.h"
 
 #include "harness/core/rng.h"
 

@@ -1,8 +1,9 @@
 // How changes become events: by common gaps, with one id that stays, and what people decide about them.
-#include "reports/history/confirm.h"
-#include "reports/history/bisect.h"
-#include "reports/history/event_json.h"
-#include "reports/history/sight.h"
+#include "harness/history/blame/bisect.h"
+#include "harness/history/confirm.h"
+#include "harness/history/event_json.h"
+#include "harness/history/sight.h"
+#include "reports/history/document.h"
 #include "tests/unit/history/made.h"
 
 #include <gtest/gtest.h>

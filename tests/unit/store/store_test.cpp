@@ -1,7 +1,7 @@
-#include "harness/store/store.h"
+#include "harness/history/store/store.h"
 
-#include "harness/store/database.h"
-#include "harness/store/figures.h"
+#include "harness/history/store/database.h"
+#include "harness/history/store/figures.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/store/history_runs.h"
 
