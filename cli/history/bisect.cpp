@@ -5,11 +5,7 @@
 #include "harness/figures/printed.h"
 #include "harness/history/event_json.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <memory>
-#include <vector>
 
 namespace assay::cli {
 
@@ -21,30 +17,16 @@ struct BisectFlags {
   history::BisectCommands commands;
 };
 
-// Events as they were reported, and what a check would find now: other events, and suspects.
-std::vector<history::Reported> known_changes(const history::History& history) {
-  std::vector<history::Reported> known = history::reported_events(history.contents);
-  const auto add = [&](const std::string& id, history::EventState state, Json document) {
-    if (std::none_of(known.begin(), known.end(), [&](const auto& one) { return one.id == id; }))
-      known.push_back({.id = id, .state = state, .document = std::move(document)});
-  };
-  for (const history::Event& event : history.found.events)
-    add(event.id, event.state, history::event_json(event, history));
-  for (const history::Suspect& suspect : history.found.suspects)
-    add(suspect.id, history::EventState::open, history::suspect_json(suspect, history));
-  return known;
-}
-
 ExitCode run_bisect(const BisectFlags& flags) {
   const history::Options options = flags.judge.options("history bisect");
   store::Store store = store::Store::open_existing(store_path(flags.store));
   const history::History history = history::read_history(store, options);
-  const auto known = known_changes(history);
+  const auto known = history::known_changes(history);
   const history::Reported& event = history::reported_named(known, flags.event, "history bisect");
   history::BisectCommands asked = flags.commands;
   asked.better = history::direction_of(event.document, history.series);
   const auto commands = history::bisect_commands(event.document, asked);
-  for (const std::string& command : commands) fmt::print("{}\n", command);
+  for (const std::string& command : commands) show("{}\n", command);
   if (!commands.empty()) return ExitCode::ok;
   say("assay: history bisect: {}: the runs on both sides do not name different commits\n", event.id);
   return ExitCode::no_data;

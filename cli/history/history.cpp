@@ -1,10 +1,14 @@
 // assay history: what became slower over months of runs, in one file.
 #include "cli/history/history.h"
 
+#include "cli/files.h"
 #include "harness/core/error.h"
+#include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/utc.h"
+#include "harness/json/json.h"
+#include "reports/render/render.h"
 
 #include <cstdlib>
 #include <memory>
@@ -72,6 +76,27 @@ history::Options JudgeFlags::options(const char* verb) const {
   options.tolerance = share("--tolerance", tolerance, 0);
   options.false_alarms = share("--false-alarms", false_alarms, 1e-4);
   return options;
+}
+
+void HistoryOutputs::add_to(CLI::App& app) {
+  app.add_option("--html", html, "Write one HTML page to FILE");
+  app.add_option("--md", markdown, "Write at most 20 lines of Markdown to FILE (- for stdout)");
+  app.add_option("--json", json, "Write everything as JSON to FILE (- for stdout)");
+  if (with_junit) app.add_option("--junit", junit, "Write JUnit XML to FILE: a test per machine and family");
+}
+
+void HistoryOutputs::write(const char* verb, const report::Document& page, const report::Document& brief,
+                           const Json& data, const std::function<report::TestSuite()>& suite) const {
+  if (suite && !junit.empty()) write_named_file(verb, junit, report::render_junit(suite()));
+  if (!html.empty()) write_named_file(verb, html, report::render_html(page));
+  if (!markdown.empty()) write_named_file(verb, markdown, report::render_markdown(brief));
+  if (!json.empty()) write_named_file(verb, json, dump_document(data));
+  print(page, {html, markdown, json, junit});
+}
+
+ExitCode with_reason(const char* verb, ExitCode code, const std::string& why) {
+  if (code == ExitCode::no_data) say("assay: {}: {}\n", verb, why);
+  return code;
 }
 
 Command history_command(CLI::App& root) {

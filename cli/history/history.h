@@ -2,9 +2,14 @@
 #pragma once
 
 #include "cli/command.h"
+#include "harness/core/error.h"
 #include "harness/history/detect/detector.h"
+#include "harness/json/fwd.h"
+#include "reports/model/document.h"
+#include "reports/model/test_suite.h"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 namespace assay::cli {
@@ -25,6 +30,19 @@ struct JudgeFlags {
   // Throws UsageError, which begins with `verb`, for values out of range.
   history::Options options(const char* verb) const;
 };
+
+// --html, --md, --json and --junit of the verbs that show a history.
+struct HistoryOutputs {
+  bool with_junit = false;
+  std::string html = {}, markdown = {}, json = {}, junit = {};
+
+  void add_to(CLI::App& app);
+  // Writes what was asked for, and prints the page unless a file is stdout.
+  void write(const char* verb, const report::Document& page, const report::Document& brief, const Json& data,
+             const std::function<report::TestSuite()>& suite = {}) const;
+};
+// The code; says why on stderr if it is no_data.
+ExitCode with_reason(const char* verb, ExitCode code, const std::string& why);
 
 Command history_add_command(CLI::App& history);
 Command history_check_command(CLI::App& history);

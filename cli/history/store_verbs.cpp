@@ -18,12 +18,12 @@ struct StoreVerbOptions {
 };
 
 // "365" or "365d" before the last night, or a date.
-store::Night first_kept(const std::string& keep, store::Night last) {
+history::Night first_kept(const std::string& keep, history::Night last) {
   const std::string digits = keep.ends_with("d") ? keep.substr(0, keep.size() - 1) : keep;
   constexpr std::size_t max_digits = 6;
   if (!digits.empty() && digits.size() <= max_digits && digits.find_first_not_of("0123456789") == std::string::npos)
     return last - std::stoi(digits) + 1;
-  return *store::night_of(moment_of("history compact: --keep", keep));
+  return *history::night_of(moment_of("history compact: --keep", keep));
 }
 
 ExitCode run_merge(const StoreVerbOptions& options) {

@@ -1,6 +1,6 @@
 #include "harness/history/event_json.h"
 
-#include "harness/json/json.h"
+#include "harness/json/members.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,18 +27,6 @@ Json end_json(Night night, const store::Run* run) {
   return {{"run", run ? Json(run->id) : Json()},
           {"night", date_text(night)},
           {"commit", run && !run->commit.empty() ? Json(run->commit) : Json()}};
-}
-
-Json causes_json(const std::vector<Cause>& causes) {
-  Json all = Json::array();
-  for (const Cause& cause : causes)
-    all.push_back({{"fact", cause.fact},
-                   {"before", cause.before.empty() ? Json() : Json(cause.before)},
-                   {"after", cause.after.empty() ? Json() : Json(cause.after)},
-                   {"p", cause.p},
-                   {"evidence", cause.evidence},
-                   {"exonerated_by", cause.exonerated_by}});
-  return all;
 }
 
 Json changes_json(const std::vector<EventSeries>& parts, const History& history) {
@@ -95,9 +83,9 @@ Json event_json(const Event& event, const History& history) {
           {"closed", event.closed ? Json(date_text(*event.closed)) : Json()},
           {"shift", shift_json(event.shift, event.interval)},
           {"changes", changes_json(event.series, history)},
-          {"causes", causes_json(event.blame.causes)},
-          {"exonerated", causes_json(event.blame.exonerated)},
-          {"mediators", causes_json(event.blame.mediators)},
+          {"causes", json_of(event.blame.causes)},
+          {"exonerated", json_of(event.blame.exonerated)},
+          {"mediators", json_of(event.blame.mediators)},
           {"blame", event.blame.sentence},
           {"confirmed", event.confirmed},
           {"detail", event.detail},
@@ -114,9 +102,21 @@ Json suspect_json(const Suspect& suspect, const History& history) {
           {"to", end_json(change.first_after, history.run_after(suspect.series, change.first_after))},
           {"shift", shift_json(change.shift, change.interval)},
           {"p", change.p},
-          {"nights_needed", suspect.nights_needed ? Json(*suspect.nights_needed) : Json()},
+          {"nights_needed", json_of(suspect.nights_needed)},
           {"same_night", change.same_night},
           {"dismissed", suspect.dismissed}};
+}
+
+std::vector<Reported> known_changes(const History& history) {
+  std::vector<Reported> known = reported_events(history.contents);
+  const auto add = [&](const std::string& id, EventState state, Json document) {
+    if (std::none_of(known.begin(), known.end(), [&](const auto& one) { return one.id == id; }))
+      known.push_back({.id = id, .state = state, .document = std::move(document)});
+  };
+  for (const Event& event : history.found.events) add(event.id, event.state, event_json(event, history));
+  for (const Suspect& suspect : history.found.suspects)
+    add(suspect.id, EventState::open, suspect_json(suspect, history));
+  return known;
 }
 
 }  // namespace assay::history

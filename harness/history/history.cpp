@@ -93,16 +93,21 @@ void save_events(store::Store& store, const History& history) {
   if (!events.empty()) store.save_events(events);
 }
 
-Outcome outcome_of(const History& history, bool only_fresh, bool strict) {
+Outcome outcome_of(const History& history, const CheckRules& rules) {
   std::int64_t alarms = 0;
-  for (const Event& event : history.found.events) alarms += event.alarms() && (event.fresh || !only_fresh) ? 1 : 0;
+  for (const Event& event : history.found.events)
+    alarms += event.alarms() && (event.fresh || !rules.only_fresh) ? 1 : 0;
   if (alarms > 0) return {ExitCode::failed, plural(alarms, "alarm")};
   if (!history.arrival.last) return {ExitCode::no_data, "the history is empty"};
   if (!history.arrival.enough())
     return {ExitCode::no_data, fmt::format("only {} of last week's {} series arrived on {}", history.arrival.arrived,
                                            history.arrival.expected, date_text(*history.arrival.last))};
   if (history.arrival.judged == 0) return {ExitCode::no_data, fmt::format("no series has {} nights yet", min_nights)};
-  if (const Sight sight = sight_of(history); strict && sight.is_blind()) return {ExitCode::no_data, sight.text()};
+  if (const Sight sight = sight_of(history); rules.strict && sight.is_blind()) return {ExitCode::no_data, sight.text()};
+  // A store that somebody restored from a bucket may have missed its last uploads.
+  if (rules.max_age && rules.today - *history.arrival.last > *rules.max_age)
+    return {ExitCode::no_data, fmt::format("the newest night is {}, more than {} days ago",
+                                           date_text(*history.arrival.last), *rules.max_age)};
   return {};
 }
 

@@ -53,12 +53,18 @@ History judged(History history);
 // Stores the events, so that the next check knows their ids and which are new.
 void save_events(store::Store& store, const History& history);
 
-// failed: an event alarms (`only_fresh`: that no earlier check reported); no_data: too few series arrived, none has
-// enough nights, or (`strict`) most are blind; why, in a sentence.
+struct CheckRules {
+  bool only_fresh = false;          // only events count that no earlier check reported
+  bool strict = false;              // it is not enough if most series are blind
+  std::optional<int> max_age = {};  // in days: nor if the last night is longer ago than that
+  Night today = 0;
+};
+// failed: an event alarms; no_data: too few series arrived, none has enough nights, or the rules say so; why, in a
+// sentence.
 struct Outcome {
   ExitCode code = ExitCode::ok;
   std::string why = {};
 };
-Outcome outcome_of(const History& history, bool only_fresh, bool strict = false);
+Outcome outcome_of(const History& history, const CheckRules& rules = {});
 
 }  // namespace assay::history

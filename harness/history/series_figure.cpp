@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view gbench = "gbench:";
 
 // As the tool has it that it was imported from, and as the history has it.
-std::vector<std::string> case_names(const store::Identity& id) {
+std::vector<std::string> case_names(const store::SeriesIdentity& id) {
   constexpr std::string_view imported = "imported/";
   if (!id.key.starts_with(imported)) return {id.key};
   return {id.key.substr(imported.size()), id.key};
@@ -33,7 +33,7 @@ SeriesFigure::SeriesFigure(const History& history, std::vector<std::size_t> want
     : history_(history), wanted_(std::move(wanted)), metric_(std::move(metric)) {
   if (metric_.empty() || metric_ == "lines" || metric_ == "value") return;
   const auto fits = [&](std::size_t one) {
-    const store::Identity& id = history_.series[one].identity;
+    const store::SeriesIdentity& id = history_.series[one].identity;
     return metric_ == "time" ? id.unit == "s" && id.better == Better::lower : is_named(one);
   };
   if (std::any_of(wanted_.begin(), wanted_.end(), fits)) return;
@@ -46,7 +46,7 @@ SeriesFigure::SeriesFigure(const History& history, std::vector<std::size_t> want
 
 // What a figure of the series may be called.
 std::vector<std::string> SeriesFigure::names_of(std::size_t series) const {
-  const store::Identity& id = history_.series[series].identity;
+  const store::SeriesIdentity& id = history_.series[series].identity;
   const bool alone = std::none_of(history_.series.begin(), history_.series.end(), [&](const auto& other) {
     return other.identity.key == id.key && other.identity.unit == id.unit && other.identity.better == id.better &&
            other.identity.metric != id.metric;
@@ -62,7 +62,7 @@ std::vector<std::string> SeriesFigure::names_of(std::size_t series) const {
 
 // Whether --metric names the series.
 bool SeriesFigure::is_named(std::size_t series) const {
-  const store::Identity& id = history_.series[series].identity;
+  const store::SeriesIdentity& id = history_.series[series].identity;
   return metric_ == id.metric || is_listed(names_of(series), metric_);
 }
 
@@ -72,7 +72,7 @@ PrintedFigure SeriesFigure::find(const CommandOutput& output, const std::string&
   for (const std::size_t one : wanted_)
     if (any || is_named(one)) meant.push_back(one);
   const auto like = [&](std::size_t one, std::vector<std::string> names) {
-    const store::Identity& id = history_.series[one].identity;
+    const store::SeriesIdentity& id = history_.series[one].identity;
     return WantedFigure{std::move(names), id.unit, id.better, true};
   };
   for (const std::size_t one : meant)
@@ -100,7 +100,7 @@ ab::Figure SeriesFigure::read(const CommandOutput& output, char side) {
   const PrintedFigure found = find(output, place);
   if (!found.remark.empty()) remarks_.insert(found.remark);
   const TrackedSeries& series = history_.series[wanted_.front()];
-  const store::Identity& id = series.identity;
+  const store::SeriesIdentity& id = series.identity;
   const auto check = [&](const char* member, const std::string& text, const std::vector<std::string>& right) {
     if (!text.empty() && !is_listed(right, text))
       throw UsageError(

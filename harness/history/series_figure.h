@@ -6,7 +6,6 @@
 #include "harness/history/history.h"
 
 #include <cstddef>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>

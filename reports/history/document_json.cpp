@@ -74,7 +74,7 @@ report::TestSuite history_suite(const History& history, const Outcome& outcome) 
                     event.shift ? fmt::format(", {:+.1f} %", 100 * std::expm1(*event.shift)) : ": " + event.detail);
     std::set<std::pair<std::string, std::string>> hit;
     for (const EventSeries& one : event.series) {
-      const store::Identity& id = history.series[one.series].identity;
+      const store::SeriesIdentity& id = history.series[one.series].identity;
       hit.insert({id.machine, id.family});
     }
     if (hit.empty()) hit.insert({event.machines.empty() ? "" : event.machines.front(), event.subject});

@@ -3,7 +3,6 @@
 #include "harness/core/text.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -100,7 +99,7 @@ std::optional<Side> sides(const TrackedSeries& series, Night last_before, Night 
 
 // A case on any machine.
 std::tuple<std::string, std::string, std::string, int> case_of(const TrackedSeries& series) {
-  const store::Identity& id = series.identity;
+  const store::SeriesIdentity& id = series.identity;
   return {id.key, id.metric, id.device, id.ranks};
 }
 

@@ -17,6 +17,11 @@ struct Cause {
       1;  // Fisher's exact test, one-sided: changed or not against slowed or not; over machines, times over series
   std::string evidence = {};                    // "changed on 2 of 2 machines that changed speed, and on 0 of 1 others"
   std::vector<std::string> exonerated_by = {};  // machines where it changed and nothing slowed
+
+  static void members(auto& self, auto& io) {
+    io("fact", self.fact), io.null_if_empty("before", self.before), io.null_if_empty("after", self.after);
+    io("p", self.p), io("evidence", self.evidence), io("exonerated_by", self.exonerated_by);
+  }
 };
 
 struct Blame {

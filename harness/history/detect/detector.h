@@ -1,7 +1,7 @@
 // Which of thousands of series of nightly figures changed, when and by how much. Pure: knows no store and no machine.
 #pragma once
 
-#include "harness/core/error.h"
+#include "harness/history/night.h"
 #include "harness/statistics/statistics.h"
 
 #include <cstddef>
@@ -13,8 +13,6 @@
 #include <vector>
 
 namespace assay::history {
-
-using Night = std::int32_t;  // days since 1970-01-01, UTC
 
 inline constexpr std::size_t min_nights = 15;    // nights that a series needs to be judged
 inline constexpr std::size_t min_members = 5;    // members that a group needs on a night
@@ -140,12 +138,6 @@ struct Comparison {
 // 56 count. `tests`: series compared. Absent if there is too little to compare with.
 std::optional<Comparison> compare(const Track& track, const SeriesState& state, std::span<const double> nights,
                                   const Options& options, std::size_t tests);
-
-// Bytes that are no state of this version.
-class DataError : public Error {
- public:
-  using Error::Error;
-};
 
 // A series as bytes and back, for the store: the same on every machine of one byte order. Throws DataError if `bytes`
 // is not of this version or damaged; the caller then analyses all nights.

@@ -5,7 +5,6 @@
 #include "harness/history/detect/detector.h"
 #include "harness/history/detect/split_track.h"
 
-#include <cstddef>
 #include <vector>
 
 namespace assay::history {

@@ -1,9 +1,8 @@
 // A state as bytes: a magic number with the version, the members in order, and a checksum.
+#include "harness/history/bytes.h"
 #include "harness/history/detect/detector.h"
 
-#include <cmath>
 #include <cstring>
-#include <type_traits>
 
 namespace assay::history {
 
@@ -17,62 +16,6 @@ std::uint64_t checksum(std::string_view bytes) {
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
   return hash;
 }
-
-class Writer {
- public:
-  template <typename T>
-  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-  void operator()(const T& value) {
-    char bytes[sizeof(T)];
-    std::memcpy(bytes, &value, sizeof(T));
-    text_.append(bytes, sizeof(T));
-  }
-  template <typename T>
-  void list(const std::vector<T>& values, auto member) {
-    (*this)(static_cast<std::uint32_t>(values.size()));
-    for (const T& value : values) member(value);
-  }
-  template <typename T>
-  void optional(const std::optional<T>& value, auto member) {
-    (*this)(static_cast<std::uint8_t>(value.has_value()));
-    if (value) member(*value);
-  }
-  std::string text_;
-};
-
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-  template <typename T>
-  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-  void operator()(T& value) {
-    if (bytes_.size() < sizeof(T)) throw DataError("the state of a series ends too early");
-    if constexpr (std::is_same_v<T, bool>) {
-      value = bytes_.front() != 0;
-    } else {
-      std::memcpy(&value, bytes_.data(), sizeof(T));
-    }
-    bytes_.remove_prefix(sizeof(T));
-  }
-  template <typename T>
-  void list(std::vector<T>& values, auto member) {
-    std::uint32_t count = 0;
-    (*this)(count);
-    if (count > bytes_.size()) throw DataError("the state of a series ends too early");
-    values.resize(count);
-    for (T& value : values) member(value);
-  }
-  template <typename T>
-  void optional(std::optional<T>& value, auto member) {
-    std::uint8_t present = 0;
-    (*this)(present);
-    if (present) member(value.emplace());
-  }
-  bool at_end() const { return bytes_.empty(); }
-
- private:
-  std::string_view bytes_;
-};
 
 // The same for writing and for reading.
 template <typename Io, typename State>
@@ -99,11 +42,11 @@ void members(Io& io, State& state) {
 }  // namespace
 
 std::string to_bytes(const SeriesState& state) {
-  Writer writer;
+  ByteWriter writer;
   writer(magic);
   members(writer, state);
-  writer(checksum(writer.text_));
-  return std::move(writer.text_);
+  writer(checksum(writer.bytes()));
+  return writer.bytes();
 }
 
 SeriesState state_of_bytes(std::string_view bytes) {
@@ -115,7 +58,7 @@ SeriesState state_of_bytes(std::string_view bytes) {
   std::memcpy(&sum, bytes.data() + bytes.size() - sizeof sum, sizeof sum);
   bytes.remove_suffix(sizeof sum);
   if (checksum(bytes) != sum) throw DataError("the state of a series is damaged");
-  Reader reader(bytes.substr(sizeof version));
+  ByteReader reader(bytes.substr(sizeof version));
   SeriesState state;
   members(reader, state);
   for (const Change& change : state.changes) {

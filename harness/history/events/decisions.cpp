@@ -18,15 +18,7 @@ namespace assay::history {
 
 namespace {
 
-std::string text_in(const Json& json, const char* name) {
-  const auto at = json.find(name);
-  return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
-}
-
-Night night_in(const Json& json, const char* side) {
-  const auto at = json.find(side);
-  return parse_date(at != json.end() && at->is_object() ? text_in(*at, "night") : "", side);
-}
+Night night_in(const Json& json, const char* pointer) { return parse_date(text_member(json, pointer), pointer); }
 
 // The logarithm of a ratio of speeds, of which the document has the excess over 1.
 std::optional<double> ratio_in(const Json& json, std::string_view path) {
@@ -39,7 +31,8 @@ std::map<std::string, Measured> measured_in(const Json& document, Night opened) 
   std::map<std::string, Measured> named, all;
   for (const Json& change : member(document, "/changes")) {
     const std::string series = text_member(change, "/series");
-    if (const auto ratio = ratio_in(change, "/measured/value")) named[series] = {*ratio, night_in(change, "measured")};
+    if (const auto ratio = ratio_in(change, "/measured/value"))
+      named[series] = {*ratio, night_in(change, "/measured/night")};
     if (const auto shift = ratio_in(change, "/shift/value")) all[series] = {*shift, opened};
   }
   return named.empty() ? all : named;
@@ -90,7 +83,7 @@ Event restored(const Reported& report, const SeriesNames& names) {
   event.first_after = report.first_after;
   event.opened = report.opened;
   event.confirmed = report.confirmed;
-  event.subject = text_in(report.document, "subject");
+  event.subject = text_member(report.document, "/subject");
   return event;
 }
 
@@ -125,19 +118,19 @@ std::vector<Reported> reported_events(const store::Contents& contents) {
       Reported one;
       one.id = stored.id;
       one.document = parse_untrusted(stored.document);
-      const auto kind = from_word<EventKind>(text_in(one.document, "kind"));
+      const auto kind = from_word<EventKind>(text_member(one.document, "/kind"));
       const auto state = from_word<EventState>(stored.state);
       if (!kind || !state || !one.document.is_object()) continue;
       one.kind = *kind;
       one.state = *state;
-      one.last_before = night_in(one.document, "from");
-      one.first_after = night_in(one.document, "to");
-      one.opened = parse_date(text_in(one.document, "opened"), "opened");
+      one.last_before = night_in(one.document, "/from/night");
+      one.first_after = night_in(one.document, "/to/night");
+      one.opened = night_in(one.document, "/opened");
       one.shift = ratio_in(one.document, "/shift/value");
-      one.confirmed = one.document.value("confirmed", Json(false)) == Json(true);
+      one.confirmed = member(one.document, "/confirmed") == Json(true);
       if (one.confirmed) one.measured = measured_in(one.document, one.opened);
-      if (const auto names = one.document.find("series"); names != one.document.end() && names->is_array())
-        for (const Json& name : *names)
+      if (const Json& names = member(one.document, "/series"); names.is_array())
+        for (const Json& name : names)
           if (name.is_string()) one.series.push_back(name.get<std::string>());
       all.push_back(std::move(one));
     } catch (const Error&) {

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -361,6 +360,13 @@ void finish_series(Event& event, const std::vector<TrackedSeries>& series) {
   event.interval = Interval{median(lows), median(highs)};
 }
 
+EventSeries change_of(std::size_t series, double shift, double sigma, std::size_t before, std::size_t after) {
+  // The median's standard error is 1.25 times the mean's.
+  const double error =
+      1.96 * 1.25 * sigma * std::sqrt(1 / static_cast<double>(after) + 1 / static_cast<double>(before));
+  return {series, shift, {shift - error, shift + error}, 1, false};
+}
+
 std::optional<EventSeries> shift_across(const TrackedSeries& series, const SeriesState& state, std::size_t index,
                                         Night last_before, Night first_after) {
   constexpr std::size_t nights = 14;
@@ -371,10 +377,7 @@ std::optional<EventSeries> shift_across(const TrackedSeries& series, const Serie
                     until = std::min(values.size(), *after + nights);
   const std::span all(values);
   const double shift = median(all.subspan(*after, until - *after)) - median(all.subspan(from, *before + 1 - from));
-  // The median's standard error is 1.25 times the mean's.
-  const double error = 1.96 * 1.25 * state.sigma *
-                       std::sqrt(1 / static_cast<double>(until - *after) + 1 / static_cast<double>(*before + 1 - from));
-  return EventSeries{index, shift, {shift - error, shift + error}, 1, false};
+  return change_of(index, shift, state.sigma, *before + 1 - from, until - *after);
 }
 
 EventSet step_events(const std::vector<TrackedSeries>& series, const std::vector<TrackedGroup>& groups,

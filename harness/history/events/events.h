@@ -152,6 +152,9 @@ void apply_decisions(std::vector<Event>& events, const std::vector<store::Decisi
 std::optional<EventSeries> shift_across(const TrackedSeries& series, const SeriesState& state, std::size_t index,
                                         Night last_before, Night first_after);
 
+// A change of a series' medians of so many nights before and after it, with a 95 % interval by the noise.
+EventSeries change_of(std::size_t series, double shift, double sigma, std::size_t before, std::size_t after);
+
 // Sorts the series of an event by the size of their shifts, and fills in machines, shift and interval: medians of
 // theirs.
 void finish_series(Event& event, const std::vector<TrackedSeries>& series);

@@ -30,10 +30,7 @@ EventSeries between(const TrackedSeries& older, const SeriesState& state, const 
   const auto &was = older.track.values, &is = newer.track.values;
   const std::size_t n = std::min(nights, was.size()), m = std::min(nights, is.size());
   const double shift = median(std::span(is).first(m)) + newer.offset - (median(std::span(was).last(n)) + older.offset);
-  const double sigma = std::max(state.sigma, robust_sigma(std::span(was).last(n)));
-  // The median's standard error is 1.25 times the mean's.
-  const double error = 1.96 * 1.25 * sigma * std::sqrt(1 / static_cast<double>(n) + 1 / static_cast<double>(m));
-  return {index, shift, {shift - error, shift + error}, 1, false};
+  return change_of(index, shift, std::max(state.sigma, robust_sigma(std::span(was).last(n))), m, n);
 }
 
 }  // namespace

@@ -1,15 +1,15 @@
 #include "harness/history/series/kept.h"
 
+#include "harness/history/bytes.h"
 #include "harness/record/content_hash.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <initializer_list>
 #include <optional>
-#include <type_traits>
+#include <utility>
 
 namespace assay::history {
 
@@ -19,52 +19,6 @@ constexpr std::string_view form = "assay analysis 2";
 constexpr const char* cache_name = "analysis";
 // What is kept may lack this many nights: to analyse a few more costs less than to analyse twice.
 constexpr Night max_behind = 14;
-
-class Writer {
- public:
-  template <typename T>
-  void put(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  void text(std::string_view text) {
-    put(static_cast<std::uint64_t>(text.size()));
-    bytes_.append(text);
-  }
-  // With a checksum at the end.
-  std::string sealed() {
-    put(hash64(bytes_));
-    return std::move(bytes_);
-  }
-
- private:
-  std::string bytes_;
-};
-
-// Absent values: the bytes end early.
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-
-  template <typename T>
-  std::optional<T> get() {
-    if (bytes_.size() < sizeof(T)) return std::nullopt;
-    T value;
-    std::memcpy(&value, bytes_.data(), sizeof value);
-    bytes_.remove_prefix(sizeof value);
-    return value;
-  }
-  std::optional<std::string_view> text() {
-    const auto size = get<std::uint64_t>();
-    if (!size || *size > bytes_.size()) return std::nullopt;
-    const std::string_view text = bytes_.substr(0, *size);
-    bytes_.remove_prefix(*size);
-    return text;
-  }
-
- private:
-  std::string_view bytes_;
-};
 
 template <typename T>
 std::string_view bytes_of(const std::vector<T>& values, std::size_t count) {
@@ -125,67 +79,58 @@ bool fits(const SeriesState& state, Night first, Night last) {
                      [&](const SeriesState::Excursion& one) { return in_range(one.first) && in_range(one.last); });
 }
 
+// Throws DataError if they are not the states of these subjects. `known` gives what a state rests on, and its first
+// night.
 template <typename Subject, typename Known>
-bool read_states(Reader& in, std::vector<SeriesState>& to, std::span<const Subject> subjects, Night last, Known known) {
+void read_states(ByteReader& in, std::vector<SeriesState>& to, std::span<const Subject> subjects, Night last,
+                 Known known) {
   const auto count = in.get<std::uint64_t>();
-  if (!count || *count > subjects.size()) return false;
-  for (std::size_t i = 0; i < *count; ++i) {
-    const auto hash = in.get<std::uint64_t>();
-    const auto bytes = in.text();
+  if (count > subjects.size()) throw DataError("more states than series");
+  for (std::size_t i = 0; i < count; ++i) {
     const auto [content, first] = known(subjects[i]);
-    if (!hash || !bytes || *hash != content) return false;
-    if (!fits(to.emplace_back(state_of_bytes(*bytes)), first, last)) return false;
+    if (in.get<std::uint64_t>() != content || !fits(to.emplace_back(state_of_bytes(in.text())), first, last))
+      throw DataError("the state of another series");
   }
-  return true;
 }
 
-// Absent if it is not what these series and options had given up to some night.
-std::optional<Kept> read_kept(std::string_view bytes, std::span<const TrackedSeries> series,
-                              std::span<const TrackedGroup> groups, const Options& options) {
+// Throws DataError if it is not what these series and options had given up to some night.
+Kept read_kept(std::string_view bytes, std::span<const TrackedSeries> series, std::span<const TrackedGroup> groups,
+               const Options& options) {
+  const auto need = [](bool right) {
+    if (!right) throw DataError("not the analysis of this history");
+  };
   std::uint64_t sum = 0;
-  if (bytes.size() < sizeof sum) return std::nullopt;
+  need(bytes.size() >= sizeof sum);
   std::memcpy(&sum, bytes.end() - sizeof sum, sizeof sum);
   bytes.remove_suffix(sizeof sum);
-  if (hash64(bytes) != sum) return std::nullopt;
-  Reader in(bytes);
+  need(hash64(bytes) == sum);
+  ByteReader in(bytes);
+  need(in.text() == form && in.get<double>() == options.false_alarms && in.get<double>() == options.tolerance);
   Kept kept;
-  if (in.text() != form || in.get<double>() != options.false_alarms || in.get<double>() != options.tolerance)
-    return std::nullopt;
-  const auto last = in.get<Night>();
-  if (!last) return std::nullopt;
-  kept.last = *last;
-  try {
-    const auto of_series = [&](const TrackedSeries& one) {
-      return std::pair(content(one, *last), one.track.nights.front());
-    };
-    const auto of_group = [&](const TrackedGroup& one) {
-      Night first = *last;
-      for (const std::size_t member : one.group.members) first = std::min(first, series[member].track.nights.front());
-      return std::pair(content(one, series, *last), first);
-    };
-    if (!read_states(in, kept.analysis.series, series, *last, of_series)) return std::nullopt;
-    if (!read_states(in, kept.analysis.groups, groups, *last, of_group)) return std::nullopt;
-  } catch (const Error&) {  // of another version of the detector
-    return std::nullopt;
-  }
+  const Night last = kept.last = in.get<Night>();
+  read_states(in, kept.analysis.series, series, last,
+              [&](const TrackedSeries& one) { return std::pair(content(one, last), one.track.nights.front()); });
+  read_states(in, kept.analysis.groups, groups, last, [&](const TrackedGroup& one) {
+    Night first = last;
+    for (const std::size_t member : one.group.members) first = std::min(first, series[member].track.nights.front());
+    return std::pair(content(one, series, last), first);
+  });
   // Series and groups that are new must be new since.
-  for (std::size_t i = kept.analysis.series.size(); i < series.size(); ++i)
-    if (series[i].track.nights.front() <= *last) return std::nullopt;
+  const auto early = [&](std::size_t member) { return series[member].track.nights.front() <= last; };
+  for (std::size_t i = kept.analysis.series.size(); i < series.size(); ++i) need(!early(i));
   for (std::size_t i = kept.analysis.groups.size(); i < groups.size(); ++i) {
-    const auto early = [&](std::size_t member) { return series[member].track.nights.front() <= *last; };
-    if (std::count_if(groups[i].group.members.begin(), groups[i].group.members.end(), early) >= 5) return std::nullopt;
+    const auto& members = groups[i].group.members;
+    need(std::count_if(members.begin(), members.end(), early) < 5);
   }
-  const auto nights = in.get<std::uint64_t>();
-  for (std::uint64_t i = 0; nights && i < *nights; ++i) {
+  auto& nights = kept.analysis.nights;
+  for (auto left = in.get<std::uint64_t>(); left > 0; --left) {
     const auto night = in.get<Night>();
-    const auto tested = in.get<std::uint64_t>();
-    const auto threshold = in.get<double>();
-    const auto opened = in.get<std::uint64_t>();
-    auto& known = kept.analysis.nights;
-    if (!opened || (!known.empty() && *night <= known.back().night) || !std::isfinite(*threshold)) return std::nullopt;
-    known.push_back({*night, *tested, *threshold, *opened});
+    need(nights.empty() || night > nights.back().night);
+    NightSummary& summary = nights.emplace_back(NightSummary{.night = night});
+    in(summary.tested), in(summary.threshold), in(summary.opened);
+    need(std::isfinite(summary.threshold));
   }
-  if (!nights || *nights == 0 || kept.analysis.nights.back().night != kept.last) return std::nullopt;
+  need(!nights.empty() && nights.back().night == last);
   return kept;
 }
 
@@ -207,29 +152,20 @@ std::vector<Track> tracks_until(std::span<const TrackedSeries> series, Night las
 
 std::string bytes_to_keep(const Analysis& analysis, Night last, std::span<const TrackedSeries> series,
                           std::span<const TrackedGroup> groups, const Options& options) {
-  Writer out;
+  ByteWriter out;
   out.text(form);
-  out.put(options.false_alarms);
-  out.put(options.tolerance);
-  out.put(last);
-  out.put(static_cast<std::uint64_t>(analysis.series.size()));
-  for (std::size_t i = 0; i < analysis.series.size(); ++i) {
-    out.put(content(series[i], last));
-    out.text(to_bytes(analysis.series[i]));
-  }
-  out.put(static_cast<std::uint64_t>(analysis.groups.size()));
-  for (std::size_t i = 0; i < analysis.groups.size(); ++i) {
-    out.put(content(groups[i], series, last));
-    out.text(to_bytes(analysis.groups[i]));
-  }
-  out.put(static_cast<std::uint64_t>(analysis.nights.size()));
-  for (const NightSummary& night : analysis.nights) {
-    out.put(night.night);
-    out.put(static_cast<std::uint64_t>(night.tested));
-    out.put(night.threshold);
-    out.put(static_cast<std::uint64_t>(night.opened));
-  }
-  return out.sealed();
+  out(options.false_alarms), out(options.tolerance), out(last);
+  const auto states = [&](const std::vector<SeriesState>& all, auto content_of) {
+    out(std::uint64_t{all.size()});
+    for (std::size_t i = 0; i < all.size(); ++i) out(content_of(i)), out.text(to_bytes(all[i]));
+  };
+  states(analysis.series, [&](std::size_t i) { return content(series[i], last); });
+  states(analysis.groups, [&](std::size_t i) { return content(groups[i], series, last); });
+  out(std::uint64_t{analysis.nights.size()});
+  for (const NightSummary& night : analysis.nights)
+    out(night.night), out(night.tested), out(night.threshold), out(night.opened);
+  out(hash64(out.bytes()));
+  return out.bytes();
 }
 
 Analysis analyse_from(std::string& kept, std::span<const TrackedSeries> series, std::span<const TrackedGroup> groups,
@@ -240,7 +176,11 @@ Analysis analyse_from(std::string& kept, std::span<const TrackedSeries> series, 
   for (const TrackedGroup& group : groups) members.push_back(group.group);
   Analysis past;
   if (before != none) {
-    auto known = read_kept(kept, series, groups, options);
+    std::optional<Kept> known;
+    try {
+      known = read_kept(kept, series, groups, options);
+    } catch (const Error&) {  // of other values, of another version, or damaged: all nights are analysed again
+    }
     if (known && known->last <= before && before - known->last <= max_behind) {
       past = std::move(known->analysis);
     } else {

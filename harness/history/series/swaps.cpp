@@ -15,7 +15,7 @@ constexpr double min_shared = 0.5;  // of the old machine's cases
 // What a machine runs. What is measured otherwise there (conditions, protocol) is the same case.
 using CaseName = std::tuple<std::string, std::string, std::string, int, int>;
 CaseName case_name(const TrackedSeries& series) {
-  const store::Identity& id = series.identity;
+  const store::SeriesIdentity& id = series.identity;
   return {id.key, id.metric, id.device, id.ranks, id.nodes};
 }
 

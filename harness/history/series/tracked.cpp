@@ -1,16 +1,12 @@
 #include "harness/history/series/tracked.h"
 
-#include "harness/core/error.h"
 #include "harness/core/glob.h"
-#include "harness/core/text.h"
-#include "harness/core/utc.h"
 #include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -244,7 +240,7 @@ std::vector<TrackedGroup> tracked_groups(const std::vector<TrackedSeries>& serie
     group.group.members.push_back(i);
   };
   for (std::size_t i = 0; i < series.size(); ++i) {
-    const store::Identity& id = series[i].identity;
+    const store::SeriesIdentity& id = series[i].identity;
     const std::string machine = machine_name(id.machine);
     add(Kind::machine_family, id.machine, id.family, fmt::format("{} on {}", id.family, machine), i);
     add(Kind::machine, id.machine, "", machine, i);
@@ -273,15 +269,6 @@ std::optional<Night> night_before(std::span<const TrackedSeries> series, Night n
     if (const auto at = one.at_or_before(night - 1))
       before = std::max(before.value_or(INT32_MIN), one.track.nights[*at]);
   return before;
-}
-
-std::string date_text(Night night) { return utc_text(static_cast<std::time_t>(night) * 86400).substr(0, 10); }
-
-Night parse_date(const std::string& text, const std::string& place) {
-  const auto night = store::night_of(text + "T00:00:00Z");
-  if (!night || date_text(*night) != text)
-    throw UsageError(fmt::format("{}: {} is not a date such as 2026-01-31", place, in_quotes(text)));
-  return *night;
 }
 
 bool matches(std::string_view pattern, std::string_view name) {

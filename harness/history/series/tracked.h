@@ -18,7 +18,7 @@ namespace assay::history {
 struct TrackedSeries {
   std::int64_t number = 0;                 // the lowest of its parts: it never changes
   std::int64_t newest = 0;                 // store::Series::number of its newest part
-  store::Identity identity;                // identity of its newest part
+  store::SeriesIdentity identity;          // identity of its newest part
   std::string title;                       // "gemm f32 2048, throughput"
   std::string name;                        // "node1: gemm f32 2048, throughput"
   std::vector<std::string> former = {};    // names of its older parts before an alias
@@ -70,10 +70,6 @@ std::vector<TrackedGroup> tracked_groups(const std::vector<TrackedSeries>& serie
 // The newest night of any series, and the newest before `night`; absent if there is none.
 std::optional<Night> last_night(std::span<const TrackedSeries> series);
 std::optional<Night> night_before(std::span<const TrackedSeries> series, Night night);
-
-// "2026-01-31". Throws UsageError with `place` for other text.
-std::string date_text(Night night);
-Night parse_date(const std::string& text, const std::string& place);
 
 // Whether `pattern` names the series: anywhere in its name without `*` and `?`, else from end to end; case counts.
 bool matches(std::string_view pattern, std::string_view name);

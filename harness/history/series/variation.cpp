@@ -89,7 +89,7 @@ std::vector<Variation> variations(const store::Contents& contents, const std::ve
   // A case on several machines: the recent median on each.
   std::map<std::tuple<std::string, std::string, std::string, int, std::string>, std::vector<double>> cases;
   for (std::size_t i = 0; i < series.size(); ++i) {
-    const store::Identity& id = series[i].identity;
+    const store::SeriesIdentity& id = series[i].identity;
     ++families[id.family].series;
     tracked[series[i].newest] = i;
     const auto& track = series[i].track;

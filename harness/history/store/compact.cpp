@@ -84,7 +84,7 @@ std::size_t Store::compact(Night keep) {
       branches.clear();
     };
     each_run(database, [&](RunRow row) {
-      const Night own = week_of(night_of(row.started).value_or(0));
+      const Night own = week_of(history::night_of(row.started).value_or(0));
       if (own >= week_of(keep)) return;  // only whole weeks
       if (own != week) finish_week();
       week = own;

@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace assay::store {
@@ -83,6 +82,11 @@ class Statement {
   // Bytes of a text or blob, until the next row.
   std::string_view bytes(int column) const;
   std::string text(int column) const { return std::string(bytes(column)); }
+  // The columns from this one on, in their order.
+  template <typename... Values>
+  void read(int column, Values&... values) const {
+    (get(column++, values), ...);
+  }
   bool null(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL; }
 
   struct Blob {
@@ -90,6 +94,15 @@ class Statement {
   };
 
  private:
+  void get(int column, std::int64_t& to) const { to = integer(column); }
+  void get(int column, int& to) const { to = static_cast<int>(integer(column)); }
+  void get(int column, std::string& to) const { to = bytes(column); }
+  void get(int column, std::optional<std::string>& to) const {
+    if (null(column))
+      to.reset();
+    else
+      to = text(column);
+  }
   void bind(int index, std::int64_t value) { check(sqlite3_bind_int64(handle_.get(), index, value)); }
   void bind(int index, std::string_view text);
   void bind(int index, const std::string& text) { bind(index, std::string_view(text)); }

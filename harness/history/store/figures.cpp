@@ -1,13 +1,14 @@
 #include "harness/history/store/figures.h"
 
 #include "harness/core/text.h"
-#include "harness/core/utc.h"
 #include "harness/history/store/facts.h"
 #include "harness/json/json.h"
 #include "harness/record/comparable.h"
 #include "harness/record/content_hash.h"
 #include "harness/record/disturbed.h"
 #include "harness/record/failure.h"
+#include "harness/runs/host_runs.h"
+#include "harness/runs/machine.h"
 
 #include <fmt/format.h>
 
@@ -28,22 +29,11 @@ std::string family_of(const Record& record) {
   return record.key.substr(prefix.size(), record.key.find('/', prefix.size()) - prefix.size());
 }
 
-// A label overrides what was detected: the user knows better.
-std::string labelled(const Json& run, const std::string& label, const char* pointer) {
-  const std::string given = text_member(run, "/labels/" + label);
-  return given.empty() ? text_member(run, pointer) : given;
-}
-
 // Runs of schema 1 have no id.
 std::string name_of_run(const RunData& run) {
   std::string name = text_member(run.run, "/id");
   if (name.empty()) name = fmt::format("content-{:016x}", run.content.value_or(hash64(run.run.dump())));
   return name;
-}
-
-bool ran_on_each_host(const Json& run) {
-  const auto flag = run.find("each_host");
-  return flag != run.end() && flag->is_boolean() && flag->get<bool>();
 }
 
 std::string why_broken(const Record& record) {
@@ -91,17 +81,17 @@ class Collector {
 
  private:
   void add(const Record& record, const Metric& metric, const std::string& title) {
-    Identity identity{.machine = run_.machine,
-                      .key = record.key,
-                      .device = record.device,
-                      .ranks = record.world_ranks,
-                      .nodes = record.world_nodes,
-                      .conditions = lines_of(record.conditions),
-                      .metric = metric.name,
-                      .unit = metric.unit,
-                      .better = metric.better,
-                      .protocol = protocol_of(record),
-                      .family = family_of(record)};
+    SeriesIdentity identity{.machine = run_.machine,
+                            .key = record.key,
+                            .device = record.device,
+                            .ranks = record.world_ranks,
+                            .nodes = record.world_nodes,
+                            .conditions = lines_of(record.conditions),
+                            .metric = metric.name,
+                            .unit = metric.unit,
+                            .better = metric.better,
+                            .protocol = protocol_of(record),
+                            .family = family_of(record)};
     const auto [place, fresh] = places_.try_emplace(text_of(identity), run_.figures.size());
     if (fresh) {
       std::string choices = record.choices.empty() ? "{}" : text_of(record.choices);
@@ -124,14 +114,7 @@ class Collector {
 
 }  // namespace
 
-std::optional<Night> night_of(const std::string& moment) {
-  const auto time = parse_utc(moment);
-  constexpr std::time_t day = 86400;
-  if (!time) return std::nullopt;
-  return static_cast<Night>((*time - (*time % day + day) % day) / day);
-}
-
-std::string text_of(const Identity& identity) {
+std::string text_of(const SeriesIdentity& identity) {
   std::string text;
   for (const std::string* part : {&identity.machine, &identity.key, &identity.device, &identity.conditions,
                                   &identity.metric, &identity.unit, &identity.protocol, &identity.family})
@@ -142,12 +125,12 @@ std::string text_of(const Identity& identity) {
 RunFigures figures_of(const RunData& run, const AddOptions& options) {
   RunFigures made;
   made.started = options.at ? *options.at : text_member(run.run, "/started");
-  if (!night_of(made.started))
+  if (!history::night_of(made.started))
     throw UsageError(fmt::format("{}: it does not say when it was started (\"2026-01-31T12:00:00Z\"): give --at TIME",
                                  run.dir.string()));
   made.name = name_of_run(run);
   made.facts = facts_of(run, options);
-  if (ran_on_each_host(run.run)) made.name += "/" + made.facts["hostnames"];
+  if (ran_on_each_host(run)) made.name += "/" + made.facts["hostnames"];
   made.machine = machine_name(run, made.facts, options.machine_by_class);
   if (!options.machine_by_class) made.hardware = hardware_of(made.facts);  // in a pool it is another each time
   made.commit = labelled(run.run, "commit", "/git/commit");

@@ -11,7 +11,7 @@
 namespace assay::store {
 
 struct Figure {
-  Identity identity;
+  SeriesIdentity identity;
   std::string name;  // text_of(identity)
   std::string title;
   double log = 0;
@@ -39,7 +39,7 @@ struct RunFigures {
 RunFigures figures_of(const RunData& run, const AddOptions& options);
 
 // A text that differs for different identities.
-std::string text_of(const Identity& identity);
+std::string text_of(const SeriesIdentity& identity);
 
 // A hash of everything that a store keeps of the run, whatever numbers it has there.
 std::int64_t digest_of(const RunFigures& run);

@@ -1,5 +1,5 @@
 // What another store has and this one has not.
-#include "harness/history/store/ready.h"
+#include "harness/history/store/schema.h"
 #include "harness/history/store/state.h"
 #include "harness/history/store/tables.h"
 #include "harness/history/store/writer.h"

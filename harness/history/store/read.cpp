@@ -60,7 +60,7 @@ struct Linkable {
 };
 
 // Everything of the identity but the key, the conditions and the protocol.
-bool same_kind(const Identity& a, const Identity& b) {
+bool same_kind(const SeriesIdentity& a, const SeriesIdentity& b) {
   return a.machine == b.machine && a.device == b.device && a.ranks == b.ranks && a.nodes == b.nodes &&
          a.metric == b.metric && a.unit == b.unit && a.better == b.better;
 }
@@ -69,7 +69,7 @@ bool same_kind(const Identity& a, const Identity& b) {
 void link_protocols(const std::vector<Linkable>& all, std::vector<Series>& series) {
   constexpr Night max_overlap = 28;  // nights on which both may be measured, to bridge them
   const auto key = [](const Linkable& one) {
-    Identity identity = one.row->identity;
+    SeriesIdentity identity = one.row->identity;
     identity.protocol.clear();
     return text_of(identity);
   };
@@ -109,8 +109,9 @@ std::vector<Decision> decisions_of(Database& database) {
   while (rows.row()) {
     const std::int64_t kind = rows.integer(1);
     if (kind < 0 || kind > static_cast<std::int64_t>(DecisionKind::expect)) damaged(database, "a decision of no kind");
-    decisions.push_back({rows.text(0), static_cast<DecisionKind>(kind), rows.text(2), rows.text(3), rows.text(4),
-                         rows.text(5), rows.null(6) ? std::nullopt : std::optional(rows.text(6))});
+    Decision& one = decisions.emplace_back();
+    one.kind = static_cast<DecisionKind>(kind);
+    rows.read(0, one.uuid), rows.read(2, one.target, one.reason, one.by, one.at, one.until);
   }
   return decisions;
 }
@@ -145,7 +146,7 @@ Contents Store::read_those(const std::function<bool(const std::string& branch)>&
   std::unordered_set<std::int64_t> ever_broken;
   std::vector<std::vector<std::int64_t>> held;
   each_run(database, [&](const RunRow& row) {
-    const auto moment = night_of(row.started);
+    const auto moment = history::night_of(row.started);
     if (!moment) damaged(database, fmt::format("run {} has no time", row.id));
     const Night night = *moment;
     state_->last_night_read = contents.runs.empty() ? night : std::max(state_->last_night_read, night);

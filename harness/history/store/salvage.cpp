@@ -2,7 +2,6 @@
 // on it; where the first page is damaged, that of an empty store takes its place: all stores have their tables at the
 // same pages, because nothing is ever dropped or vacuumed whole.
 #include "harness/core/files.h"
-#include "harness/history/store/ready.h"
 #include "harness/history/store/schema.h"
 #include "harness/history/store/tables.h"
 #include "harness/history/store/writer.h"

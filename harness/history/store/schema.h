@@ -26,4 +26,7 @@ void check_header(const std::filesystem::path& file, std::span<const Migration> 
 // Throws StoreError if its tables are not those of its schema.
 void migrate(Database& database, std::span<const Migration> steps = migrations());
 
+// The file as a store of the newest schema, with the journal that suits its file system.
+Database ready_database(const std::filesystem::path& file, Database::Access access);
+
 }  // namespace assay::store

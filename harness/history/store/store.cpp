@@ -1,7 +1,6 @@
 #include "harness/history/store/store.h"
 
 #include "harness/history/store/database.h"
-#include "harness/history/store/ready.h"
 #include "harness/history/store/schema.h"
 #include "harness/history/store/state.h"
 #include "harness/history/store/writer.h"
@@ -65,7 +64,7 @@ std::vector<Added> Store::add(std::span<const RunData> runs, const AddOptions& o
 
 std::optional<Night> Store::last_night() const {
   Statement last(state_->database, "SELECT max(started) FROM run");
-  return last.row() && !last.null(0) ? night_of(last.text(0)) : std::nullopt;
+  return last.row() && !last.null(0) ? history::night_of(last.text(0)) : std::nullopt;
 }
 
 void Store::decide(const Decision& decision) {

@@ -3,9 +3,12 @@
 #pragma once
 
 #include "harness/core/error.h"
+#include "harness/core/words.h"
+#include "harness/history/night.h"
 #include "harness/record/metric.h"
 #include "harness/record/run_dir.h"
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -19,9 +22,7 @@
 
 namespace assay::store {
 
-using Night = std::int32_t;  // days since 1970-01-01, UTC
-// The night of a moment such as "2026-01-31T12:00:00Z"; absent for any other text.
-std::optional<Night> night_of(const std::string& moment);
+using history::Night;
 
 // The file is damaged, or the disk is full or gone: exit code 4.
 class StoreError : public Error {
@@ -31,7 +32,7 @@ class StoreError : public Error {
 
 // Two figures belong to the same series if these are equal. Choices of a trial, a library or a kernel are not part of
 // it: a library that falls back to another instruction set is an event in a series, not a new series.
-struct Identity {
+struct SeriesIdentity {
   std::string machine;  // Machine::name
   std::string key;      // the case's key
   std::string device;
@@ -44,7 +45,12 @@ struct Identity {
   std::string protocol;  // the protocol's hash
   std::string family;
 
-  auto operator<=>(const Identity&) const = default;
+  auto operator<=>(const SeriesIdentity&) const = default;
+  static void members(auto& self, auto& io) {
+    io("machine", self.machine), io("key", self.key), io("device", self.device), io("ranks", self.ranks);
+    io("nodes", self.nodes), io("conditions", self.conditions), io("metric", self.metric), io("unit", self.unit);
+    io("better", self.better), io("protocol", self.protocol), io("family", self.family);
+  }
 };
 
 struct Point {
@@ -59,7 +65,7 @@ struct Point {
 
 struct Series {
   std::int64_t number = 0;
-  Identity identity;
+  SeriesIdentity identity;
   std::string name;    // the name for people: alias, else case title and metric
   std::string former;  // case title and metric before an alias; empty without one
   std::optional<std::int64_t>
@@ -101,6 +107,7 @@ struct Run {
 };
 
 enum class DecisionKind { acknowledge, mute, unmute, expect };
+constexpr auto words(DecisionKind) { return std::to_array<std::string_view>({"ack", "mute", "unmute", "expect"}); }
 
 struct Decision {
   std::string uuid;
@@ -109,6 +116,11 @@ struct Decision {
   std::string reason, by;
   std::string at;                    // ISO 8601, UTC
   std::optional<std::string> until;  // when a mute ends
+
+  static void members(auto& self, auto& io) {
+    io("id", self.uuid), io("decision", self.kind), io("target", self.target), io("reason", self.reason);
+    io("by", self.by), io("at", self.at), io("until", self.until);
+  }
 };
 
 // An event as it was first reported; only `state` and `document` change.
@@ -116,6 +128,10 @@ struct StoredEvent {
   std::string id;
   std::string state;
   std::string document;  // JSON
+
+  static void members(auto& self, auto& io) {
+    io("id", self.id), io("state", self.state), io("document", self.document);
+  }
 };
 
 struct Contents {

@@ -14,18 +14,15 @@ std::unordered_map<std::int64_t, std::string> texts_of(Database& database, const
 }  // namespace
 
 SeriesRow series_row(const Statement& statement, const Tables& tables, const Database& database) {
-  return {{.machine = at(database, tables.machines, statement.integer(1), "machine"),
-           .key = at(database, tables.benchmarks, statement.integer(2), "benchmark"),
-           .device = statement.text(3),
-           .ranks = static_cast<int>(statement.integer(4)),
-           .nodes = static_cast<int>(statement.integer(5)),
-           .conditions = statement.text(6),
-           .metric = statement.text(7),
-           .unit = statement.text(8),
-           .better = statement.integer(9) != 0 ? Better::higher : Better::lower,
-           .protocol = statement.text(10),
-           .family = statement.text(11)},
-          statement.text(12)};
+  std::int64_t machine = 0, benchmark = 0, higher = 0;
+  SeriesRow row;
+  SeriesIdentity& id = row.identity;
+  statement.read(1, machine, benchmark, id.device, id.ranks, id.nodes, id.conditions, id.metric, id.unit, higher,
+                 id.protocol, id.family, row.title);
+  id.machine = at(database, tables.machines, machine, "machine");
+  id.key = at(database, tables.benchmarks, benchmark, "benchmark");
+  id.better = higher != 0 ? Better::higher : Better::lower;
+  return row;
 }
 
 Tables tables_of(Database& database) {
@@ -112,8 +109,8 @@ void copy_remarks(Database& from, Database& to) {
     Statement rows(from, select);
     Statement put(to, insert);
     while (rows.row()) {
-      std::vector<std::optional<std::string>> values;
-      for (int i = 0; i < columns; ++i) values.push_back(rows.null(i) ? std::nullopt : std::optional(rows.text(i)));
+      std::vector<std::optional<std::string>> values(static_cast<std::size_t>(columns));
+      for (int i = 0; i < columns; ++i) rows.read(i, values[static_cast<std::size_t>(i)]);
       put.run(values);
     }
   };

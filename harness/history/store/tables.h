@@ -17,7 +17,7 @@
 namespace assay::store {
 
 struct SeriesRow {
-  Identity identity;
+  SeriesIdentity identity;
   std::string title;
 };
 

@@ -32,18 +32,8 @@ std::int64_t hash_of(const RunRow& row, std::string_view held, std::string_view 
 
 RunRow run_row(const Statement& statement) {
   RunRow row;
-  row.id = statement.integer(0);
-  row.name = statement.text(1);
-  row.started = statement.text(2);
-  row.machine = statement.integer(3);
-  row.facts = statement.integer(4);
-  row.hardware = statement.text(5);
-  row.commit = statement.text(6);
-  row.branch = statement.text(7);
-  row.records = statement.integer(8);
-  row.finished = statement.integer(9);
-  row.compacted = statement.integer(10);
-  row.digest = statement.integer(11);
+  statement.read(0, row.id, row.name, row.started, row.machine, row.facts, row.hardware, row.commit, row.branch,
+                 row.records, row.finished, row.compacted, row.digest);
   if (hash_of(row, statement.bytes(13), statement.bytes(14), statement.bytes(15)) != statement.integer(12))
     throw Error(fmt::format("run {} is not as it was written", row.id));
   row.held = unpack_cases(statement.bytes(13));
@@ -64,7 +54,7 @@ std::int64_t Writer::facts(const std::string& text) {
   return id_of(facts_, text, find_facts_, add_facts_, std::make_tuple(signed_hash(text), std::string_view(text)));
 }
 
-std::int64_t Writer::series(const Identity& one, const std::string& name, const std::string& title) {
+std::int64_t Writer::series(const SeriesIdentity& one, const std::string& name, const std::string& title) {
   return id_of(
       series_, name, find_series_, add_series_,
       std::make_tuple(machine(one.machine), benchmark(one.key), std::string_view(one.device), std::int64_t{one.ranks},
@@ -97,12 +87,7 @@ RunRow Writer::row_of(const RunFigures& run) {
 RunRow Writer::version_of(const std::string& name) {
   RunRow row;
   if (!find_run_.with(name).row()) return row;
-  row.id = find_run_.integer(0);
-  row.started = find_run_.text(1);
-  row.records = find_run_.integer(2);
-  row.finished = find_run_.integer(3);
-  row.compacted = find_run_.integer(4);
-  row.digest = find_run_.integer(5);
+  find_run_.read(0, row.id, row.started, row.records, row.finished, row.compacted, row.digest);
   find_run_.with(name);  // done with the row: nothing stays open when the transaction ends
   return row;
 }
@@ -117,7 +102,7 @@ void Writer::put(const RunRow& row) {
   covered_.with().row();
   const std::int64_t covered = covered_.integer(0);
   covered_.with();
-  if (row.id != 0 || night_of(row.started).value_or(0) <= covered) revised_.run();
+  if (row.id != 0 || history::night_of(row.started).value_or(0) <= covered) revised_.run();
 }
 
 }  // namespace assay::store

@@ -6,8 +6,6 @@
 #include "harness/history/store/packed.h"
 
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -48,7 +46,7 @@ class Writer {
   std::int64_t facts(const std::string& text);
   std::int64_t benchmark(const std::string& key);
   // `name` is text_of(identity).
-  std::int64_t series(const Identity& identity, const std::string& name, const std::string& title);
+  std::int64_t series(const SeriesIdentity& identity, const std::string& name, const std::string& title);
 
   RunRow row_of(const RunFigures& run);
   // The run of this name without its points and cases; id 0: there is none.
