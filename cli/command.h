@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,10 @@ struct Command {
   // Runs after parsing. Throws UsageError and Error; main prints them and turns them into exit codes.
   std::function<int()> run;
 };
+
+using Verb = Command (*)(CLI::App& parent);
+// A command of these verbs, of which one is required.
+Command with_verbs(CLI::App& app, std::initializer_list<Verb> verbs);
 
 // One function per subcommand, each in its own file.
 Command ab_command(CLI::App& root);

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include <initializer_list>
+#include <memory>
 
 namespace assay::cli {
 
@@ -9,7 +10,7 @@ namespace {
 
 struct Group {
   const char* name;  // empty: started by other commands, not by users
-  std::initializer_list<Command (*)(CLI::App&)> verbs;
+  std::initializer_list<Verb> verbs;
 };
 
 // A verb has one word here and a file of its own.
@@ -28,10 +29,21 @@ constexpr const char* when_to_use =
 
 }  // namespace
 
+Command with_verbs(CLI::App& app, std::initializer_list<Verb> verbs) {
+  app.require_subcommand(1);
+  auto table = std::make_shared<std::vector<Command>>();
+  for (const Verb make : verbs) table->push_back(make(app));
+  return {&app, [table] {
+            for (const Command& verb : *table)
+              if (verb.app->parsed()) return verb.run();
+            return static_cast<int>(ExitCode::usage);  // not reached: a verb is required
+          }};
+}
+
 std::vector<Command> add_verbs(CLI::App& root) {
   std::vector<Command> table;
   for (const Group& group : groups)
-    for (const auto make : group.verbs) {
+    for (const Verb make : group.verbs) {
       table.push_back(make(root));
       table.back().app->group(group.name);
     }

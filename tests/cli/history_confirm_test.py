@@ -79,6 +79,13 @@ class Figure(HistoryCase):
         self.assertFalse((self.dir / "ran").exists())
         self.assertFalse([one for one in self.check()["events"]], "nothing was stored")
 
+    def test_an_undecided_one_is_not_stored(self):
+        before = self.history("export", "--format", "jsonl").stdout
+        one = lines(**{FIRST: 100})
+        done = self.confirm(one, f"sleep 1; {one}", "--budget", "100ms", code=3)
+        self.assertIn("Undecided: nothing is stored", done.stdout)
+        self.assertEqual(self.history("export", "--format", "jsonl").stdout, before)
+
     def test_two_metrics_of_a_case_are_told_apart(self):
         self.add(range(42), step=slower, metric=("bandwidth", "FLOP/s", "higher"))
         self.refused_to_judge(lines(**{FIRST: 100}), says=f"{FIRST}:throughput")

@@ -432,6 +432,7 @@ class Branch(HistoryCase):
                          [f"node1: imported/{CASES[0]} throughput"])
         self.assertEqual(self.check(), before)
         self.check("--pr", "other", code=3)
+        self.refused("history", "check", "--store", "h.db", "--pr", "topic", "--junit", "junit.xml", says=("--junit", "--pr"))
 
     def test_a_branch_without_a_change_is_quiet(self):
         self.add(range(60))

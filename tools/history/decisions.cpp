@@ -1,7 +1,7 @@
 // What is decided beside the nightly check: suspects measured again, and branches.
 #include "harness/ab/ab.h"
-#include "reports/history/branch.h"
-#include "reports/history/confirm.h"
+#include "harness/history/branch.h"
+#include "harness/history/confirm.h"
 #include "tools/history/simulation.h"
 #include "tools/history/tables.h"
 
