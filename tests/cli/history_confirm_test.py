@@ -141,7 +141,7 @@ class Nights(HistoryCase):
             event = self.nights(8, 0, ["recovered"] * 3)
             self.assertLessEqual(event["closed"], date(self.next - 1))
         with self.subTest("and so for a new analysis"):
-            self.history("reanalyse")
+            self.history("check", "--again")
             self.history("check", code=0)
 
     def test_what_was_not_measured_does_not_hold_it(self):
@@ -161,7 +161,7 @@ class Nights(HistoryCase):
         self.slow = (f"{FIRST}-new",)
         self.add([26], step=self.noisy, cases=renamed)
         self.next = 27
-        self.history("alias", f"imported/{FIRST}", f"imported/{FIRST}-new")
+        self.history("store", "alias", f"imported/{FIRST}", f"imported/{FIRST}-new")
         self.assertEqual(self.nights(3, 1, ["open"] * 3, cases=renamed)["series"], [name_of(f"{FIRST}-new")])
         self.slow = ()
         self.nights(6, 0, ["recovered"], cases=renamed)
@@ -179,7 +179,7 @@ class Nights(HistoryCase):
     def test_compacting_does_not_close_it(self):
         self.slow = (FIRST,)
         self.nights(12, 1, ["open"])
-        self.history("compact", "--keep", "5d")
+        self.history("store", "compact", "--keep", "5d")
         report = self.check(code=1)
         self.assertEqual([(one["id"], one["state"]) for one in report["events"]], [(self.id, "open")])
         self.history("ack", self.id, "--reason", "known")

@@ -125,7 +125,7 @@ class Check(HistoryCase):
 
         nightly, once = events("nightly.db"), events("once.db")
         self.assertEqual(nightly, once)
-        self.history("reanalyse", store="nightly.db")
+        self.history("check", "--again", store="nightly.db")
         self.assertEqual(events("nightly.db"), once)
 
     def test_a_damaged_analysis_is_made_again(self):
@@ -356,13 +356,13 @@ class Blind(HistoryCase):
                 store = f"{count}.db"
                 self.add(range(60), step=self.noisy(count), store=store)
                 self.add([60], step=self.noisy(count), facts=lambda machine, night: {"branch": "topic"}, store=store)
-                done = self.history("check", "--pr", "topic", "--html", "b.html", "--json=b.json", store=store)
+                done = self.history("check", "--branch", "topic", "--html", "b.html", "--json=b.json", store=store)
                 self.assertIn(f'class="band {band}"', (self.dir / "b.html").read_text())
                 self.assertIn(f"blind: in {count} of 10 series", done.stdout)
                 report = json.loads((self.dir / "b.json").read_text())
                 self.assertEqual(report["verdict"], verdict)
                 self.assertEqual([one["verdict"] for one in report["changes"]].count("undecided"), count)
-                self.check("--pr", "topic", "--strict", store=store, code=3 if verdict is None else 0)
+                self.check("--branch", "topic", "--strict", store=store, code=3 if verdict is None else 0)
 
 
 class Files(HistoryCase):
@@ -427,17 +427,17 @@ class Branch(HistoryCase):
         self.add(range(60, 63), facts=on_branch, step=lambda machine, case, night: math.log(0.6) if case == CASES[0] else 0)
         before = self.check()
         self.assertEqual(before["night"], date(59))
-        report = self.check("--pr", "topic", code=1)
+        report = self.check("--branch", "topic", code=1)
         self.assertEqual([one["series"] for one in report["changes"] if one["verdict"] == "slower"],
                          [f"node1: imported/{CASES[0]} throughput"])
         self.assertEqual(self.check(), before)
-        self.check("--pr", "other", code=3)
-        self.refused("history", "check", "--store", "h.db", "--pr", "topic", "--junit", "junit.xml", says=("--junit", "--pr"))
+        self.check("--branch", "other", code=3)
+        self.refused("history", "check", "--store", "h.db", "--branch", "topic", "--junit", "junit.xml", says=("--junit", "--branch"))
 
     def test_a_branch_without_a_change_is_quiet(self):
         self.add(range(60))
         self.add(range(60, 61), facts=lambda machine, night: {"branch": "topic"})
-        report = self.check("--pr", "topic")
+        report = self.check("--branch", "topic")
         self.assertEqual({one["verdict"] for one in report["changes"]}, {"same"})
 
 
