@@ -52,8 +52,8 @@ std::string place_of(const CLI::App& app) {
 }
 
 std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
-  const std::string name = CLI::Formatter::make_option_name(option, is_positional);
-  return name == "--json{-}" ? "--json[=FILE]" : name;
+  if (!is_positional && option->check_lname("json")) return "--json[=FILE]";
+  return CLI::Formatter::make_option_name(option, is_positional);
 }
 
 std::string explain(const CLI::App& root, const CLI::ParseError& error) {

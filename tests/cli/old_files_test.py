@@ -201,6 +201,23 @@ class MixedFleet(AssayCase):
         [host] = json.loads(done.stdout)["hosts"]
         self.assertEqual((host["state"], host["facts"]["driver"] if "facts" in host else "570.86.15"), ("ok", "570.86.15"))
 
+    def test_a_host_whose_build_does_not_know_the_verb(self):
+        shutil.copy(OLD / "users/audit.json", self.dir / "n1.json")
+        rsh = self.write("rsh", f"""#!/bin/sh
+while [ "${{1#-}}" != "$1" ]; do shift 2; done
+echo "$2" >> {self.dir}/asked
+case $2 in
+  *env*--audit*) cat {self.dir}/$1.json ;;
+  *) echo 'assay: unknown subcommand "audit"' >&2; exit 2 ;;
+esac
+""")
+        rsh.chmod(0o755)
+        self.write("hosts", "n1\n")
+        done = self.assay("audit", "--json", "--hostfile", "hosts", env={"ASSAY_RSH": str(rsh)})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual([host["state"] for host in json.loads(done.stdout)["hosts"]], ["ok"])
+        self.assertEqual(len((self.dir / "asked").read_text().splitlines()), 2)
+
     def test_an_agent_of_that_build_is_refused_in_a_line_that_names_both(self):
         agent = self.write("rsh", f"""#!{sys.executable}
 import json, os, re, socket, sys, time
