@@ -72,14 +72,15 @@ ExitCode run_import(const ImportOptions& options) {
 
 Command import_command(CLI::App& root) {
   auto options = std::make_shared<ImportOptions>();
-  CLI::App* app = root.add_subcommand("import", "Makes run directories from the figures of another tool");
+  CLI::App* app = root.add_subcommand("import", "Make run directories from the figures of another tool");
   add_format(*app, options->format, report::import_formats());
-  app->add_option("files", options->files, "What the tool has written")->required();
+  app->add_option("files", options->files, "Files that the tool wrote")->required()->type_name("FILE");
   app->add_option("--out", options->out,
                   "New run directory; with several times or machines, a directory of one run directory each")
-      ->required();
+      ->required()
+      ->type_name("DIR");
   app->add_option("--metric", options->metrics,
-                  "Of lines: read only the figure NAME, from any output; may be given several times")
+                  "Read only the figure NAME of lines, from any output; may be given several times")
       ->allow_extra_args(false)
       ->type_name("NAME");
   add_better_option(*app, options->better);

@@ -1,4 +1,4 @@
-// What `assay env --audit --json` says of one machine: written by the audit, read by everybody who compares machines.
+// What `assay audit --json` says of one machine: written by the audit, read by everybody who compares machines.
 #pragma once
 
 #include "harness/machine/finding.h"

@@ -1,5 +1,7 @@
 #include "harness/record/failure.h"
 
+#include "harness/record/record.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,7 +9,7 @@
 
 namespace assay {
 
-std::string failure_of(const Record& record) {
+std::string failure_text(const Record& record) {
   std::vector<std::string> checks;
   for (const Check& check : record.checks)
     if (!check.passed) checks.push_back(check.name);

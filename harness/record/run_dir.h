@@ -73,6 +73,7 @@ struct RunData {
   Json run;
   std::vector<Record> records;           // every attempt, in file order
   std::vector<int> lines;                // line number of each record in records.jsonl, from 1
+  std::optional<Ended> ended;            // if it ended early, or went on without hosts
   std::vector<std::string> problems;     // "records.jsonl line 7: not JSON"
   std::optional<std::uint64_t> content;  // hash of both files, in any order of lines; absent if not read from files
 

@@ -24,7 +24,7 @@ constexpr Cause causes[] = {
     {"a fault was injected", injected, [](const Record&) { return std::string(); }},
     {"skipped", [](const Record& record) { return record.status == Status::skipped; }, reason_of},
     {"error", [](const Record& record) { return record.status == Status::error; }, reason_of},
-    {"failed", [](const Record& record) { return record.status == Status::failed; }, failure_of},
+    {"failed", [](const Record& record) { return record.status == Status::failed; }, failure_text},
     {"not comparable", [](const Record& record) { return !record.comparable; },
      [](const Record& record) { return fmt::format("{}", fmt::join(record.flags, ", ")); }},
 };

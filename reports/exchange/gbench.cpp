@@ -54,7 +54,7 @@ void add_not_ok(Json& all, const Record& record) {
   json["iterations"] = 0;
   const bool skipped = record.status == Status::skipped;
   json[skipped ? "skipped" : "error_occurred"] = true;
-  json[skipped ? "skip_message" : "error_message"] = printable(failure_of(record));
+  json[skipped ? "skip_message" : "error_message"] = printable(failure_text(record));
   all.push_back(std::move(json));
 }
 

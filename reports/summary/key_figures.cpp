@@ -182,7 +182,8 @@ std::vector<KeyFigure> key_figures(const MachineRuns& machine) {
   return Chooser(std::move(entries)).choose();
 }
 
-std::vector<Section> key_figure_sections(const RunSet& runs, const References& references, const CheckResult* floors) {
+std::vector<Section> key_figure_sections(const RunSet& runs, const References& references,
+                                         const fitness::CheckResult* floors) {
   const std::vector<MachineRuns>& machines = by_machine(runs);
   Section section{"figures", "The figures that matter", {}};
   std::size_t shown = 0, cases = 0;

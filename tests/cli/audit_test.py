@@ -1,4 +1,4 @@
-"""assay env --audit on folders of a machine's files: a healthy one has no problem, and each of many faults is found by its
+"""assay audit on folders of a machine's files: a healthy one has no problem, and each of many faults is found by its
 id and device, alone of its severity."""
 
 import json
@@ -249,7 +249,7 @@ class Audit(AssayCase):
         return write_machine(self.dir / name, **changes)
 
     def audit(self, machine, *words, code=None):
-        done = self.assay("env", "--audit", "--json", *words, env={"ASSAY_ROOT": str(machine.root)})
+        done = self.assay("audit", "--json", *words, env={"ASSAY_ROOT": str(machine.root)})
         self.assertEqual(done.stderr, "")
         document = json.loads(done.stdout)
         faults = [each for each in document["audit"]["problems"] if each["severity"] == "fault"]
@@ -302,7 +302,7 @@ class Audit(AssayCase):
         self.assertIn("fallen off the bus", audit["problems"][0]["meaning"])
         self.assertEqual([[each[name] for name in ("time", "first", "count", "kind", "device", "code")] for each in audit["events"]],
                          [[at, at, 2, "xid", GPU, 79]])
-        text = self.assay("env", "--audit", env={"ASSAY_ROOT": str(machine.root)})
+        text = self.assay("audit", env={"ASSAY_ROOT": str(machine.root)})
         self.assertEqual(text.returncode, 1)
         for part in ("audit: 1 fault,", f"fault    xid-fatal {GPU}: XID 79 at {at}, 2 times", "so: the GPU has fallen",
                      "fix: power-cycle", "2 messages of the kernel in the last 7 days", f"last {at}"):
@@ -323,7 +323,7 @@ class Audit(AssayCase):
             with self.subTest(place=place):
                 flood = [aer] * 6000 + others
                 write([fault, *flood] if place == "first" else [*flood, fault])
-                done = self.assay("env", "--audit", "--json", **options)
+                done = self.assay("audit", "--json", **options)
                 self.assertEqual(done.returncode, 1, done.stderr)
                 audit = json.loads(done.stdout)["audit"]
                 self.assertIn(("xid-fatal", GPU), [(each["id"], each["device"]) for each in audit["problems"]])
@@ -351,7 +351,7 @@ class Audit(AssayCase):
         return {"PATH": f"{program.parent}:{os.environ['PATH']}"}
 
     def problems_of_journal(self, text):
-        done = self.assay("env", "--audit", "--json", env=self.journal(text))
+        done = self.assay("audit", "--json", env=self.journal(text))
         return [(each["id"], each["device"]) for each in json.loads(done.stdout)["audit"]["problems"]]
 
     def test_a_flood_hides_no_fault_in_the_journal(self):
@@ -375,12 +375,12 @@ class Audit(AssayCase):
             program.write("exit 1\n")
         text = (self.dir / "bin/journalctl").read_text().replace("exec ", "")
         (self.dir / "bin/journalctl").write_text(text)
-        problems = json.loads(self.assay("env", "--audit", "--json", env=flags).stdout)["audit"]["problems"]
+        problems = json.loads(self.assay("audit", "--json", env=flags).stdout)["audit"]["problems"]
         self.assertIn("journal", {each["id"]: each["seen"] for each in problems}["kernel-log-cut"])
 
     def audit_log(self, text, *flags, code=None):
         """The audit of a log as JSON, or what was printed if it is none."""
-        done = self.assay("env", "--audit", "--log", self.write("kernel.log", text), "--json", *flags)
+        done = self.assay("audit", "--log", self.write("kernel.log", text), "--json", *flags)
         if code is not None:
             self.assertEqual(done.returncode, code, done.stderr)
         return json.loads(done.stdout), done.stderr
@@ -397,7 +397,7 @@ class Audit(AssayCase):
                 log, errors = self.audit_log(text + "\n", code=1)
                 self.assertEqual([(each["id"], each["device"]) for each in log["audit"]["problems"]], [("xid-fatal", "0000:b3:00.0")])
                 self.assertEqual(log["log"]["unread"], 0)
-        done = subprocess.run([self.binary, "env", "--audit", "--log", "-"], input=f"[   12.500000] {self.FAULT}\n",
+        done = subprocess.run([self.binary, "audit", "--log", "-"], input=f"[   12.500000] {self.FAULT}\n",
                               capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1, done.stderr)
         for part in ("stdin: 1 message of the kernel in 1 line", "not known: 1 message without a date", "audit: 1 fault", "XID 79 12 s after its boot"):
@@ -417,9 +417,9 @@ class Audit(AssayCase):
             self.assertIn(reason, errors)
             self.assertEqual(errors.count("\n"), 1)
         for path in (str(self.dir), str(self.dir / "none"), self.write("kern.log.gz", "\x1f\x8b\x08")):
-            self.assertEqual(self.assay("env", "--audit", "--log", path).returncode, 2)
-        self.assertEqual(self.assay("env", "--log", self.write("log", "x")).returncode, 2)
-        self.assertEqual(self.assay("env", "--audit", "--log", self.write("log", "x"), "--with-serials").returncode, 2)
+            self.assertEqual(self.assay("audit", "--log", path).returncode, 2)
+        self.assertEqual(self.assay("audit", "--log", "").returncode, 2)
+        self.assertEqual(self.assay("audit", "--log", self.write("log", "x"), "--with-serials").returncode, 2)
 
     def check_quiet(self, *changes):
         for number, change in enumerate(changes):
@@ -469,7 +469,7 @@ class Audit(AssayCase):
             self.audit(machine, code=0)
 
     def test_the_folder_must_exist(self):
-        for words in (["env"], ["env", "--audit"], ["run", "quick"]):
+        for words in (["env"], ["audit"], ["run", "quick"]):
             self.refused(*words, env={"ASSAY_ROOT": str(self.dir / "none")}, says=["ASSAY_ROOT=", "none", "no such folder"])
         path = self.write("file", "")
         self.refused("env", env={"ASSAY_ROOT": str(path)}, says="no such folder")
@@ -479,7 +479,7 @@ class Audit(AssayCase):
         for content, part in (("{", "nvml.json"), ('{"devices": [{"pci": "x", "ecc": 1}]}', "/devices/0/ecc"),
                               ('{"device": []}', "devices"), ('{"devices": [{}]}', "pci")):
             machine.write("nvml.json", content)
-            self.refused("env", "--audit", env={"ASSAY_ROOT": str(machine.root)}, says=part)
+            self.refused("audit", env={"ASSAY_ROOT": str(machine.root)}, says=part)
 
     def test_hostile_files_break_nothing(self):
         machine = self.machine()
@@ -505,7 +505,7 @@ class Audit(AssayCase):
         self.assertEqual(run["environment"]["hostnames"], ["node01"])
 
     def test_this_machine(self):
-        done = self.assay("env", "--audit", "--json")
+        done = self.assay("audit", "--json")
         self.assertIn(done.returncode, (0, 1), done.stderr)
         audit = json.loads(done.stdout)["audit"]
         self.assertEqual(audit["facts"]["kernel"], os.uname().release)

@@ -9,6 +9,8 @@
 namespace assay::report {
 namespace {
 
+using namespace fitness;
+
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
