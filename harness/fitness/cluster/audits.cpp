@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <set>
 #include <utility>
@@ -29,19 +28,28 @@ bool differs_by_nature(const std::string& fact) {
   return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return lower.find(part) != lower.npos; });
 }
 
-// Takes off what is printed around a document that begins with a line "{" and ends with a line "}".
-std::string take_banner(std::string_view& text) {
-  const std::string_view all = text;
-  const auto start = all.starts_with("{\n") ? 0 : all.find("\n{\n");
-  if (start == all.npos) return {};
-  const auto from = start == 0 ? 0 : start + 1;
-  const auto last = all.rfind("\n}\n");
-  const auto to = last == all.npos || last < from ? all.size() : last + 3;
-  text = all.substr(from, to - from);
-  std::string around(all.substr(0, from));
-  around += all.substr(to);
-  while (!around.empty() && std::isspace(static_cast<unsigned char>(around.back()))) around.pop_back();
-  return around.empty() ? around : one_line(around, max_text);
+// The document that a host prints, from a line that begins with "{" to the last "}", and into `banner` what stands
+// around it. Throws Error if there is none.
+Json document_in(std::string_view text, std::string& banner) {
+  constexpr int max_tries = 100;
+  const auto end = text.rfind('}');
+  std::size_t start = 0;
+  for (int i = 0; i < max_tries && end != text.npos && start < end; ++i) {
+    if (text[start] == '{') {
+      try {
+        Json document = parse_untrusted(text.substr(start, end + 1 - start));
+        auto around = std::string(text.substr(0, start)) + std::string(text.substr(end + 1));
+        around.erase(around.find_last_not_of(" \t\r\n") + 1);
+        banner = around.empty() ? around : one_line(around, max_text);
+        return document;
+      } catch (const Error&) {  // a line of a banner
+      }
+    }
+    start = text.find("\n{", start);
+    if (start == text.npos) break;
+    ++start;
+  }
+  return parse_untrusted(text);
 }
 
 }  // namespace
@@ -61,9 +69,8 @@ AuditedHost no_audit(const std::string& host, AuditState state, std::string_view
 AuditedHost read_audit(const std::string& host, std::string_view json) {
   AuditedHost answer;
   answer.host = host;
-  answer.banner = take_banner(json);
   try {
-    const Json document = parse_untrusted(json);
+    const Json document = document_in(json, answer.banner);
     const Json& audit = member(document, "/audit");
     if (!audit.is_object()) return no_audit(host, AuditState::error, "its answer holds no audit");
     static_cast<AuditedMachine&>(answer) = read_value<AuditedMachine>(audit);

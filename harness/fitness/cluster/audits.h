@@ -31,8 +31,8 @@ struct AuditedHost : AuditedMachine {
   }
 };
 
-// A host's answer, which is not trusted: `error` unless it is JSON with an audit of known form, from a line "{" to a
-// line "}" if other lines stand around it. Texts are cut to 2,000
+// A host's answer, which is not trusted: `error` unless it is JSON with an audit of known form, whatever stands in
+// other lines around it. Texts are cut to 2,000
 // bytes and made free of control characters. Lists are kept whole: whoever asks limits the size of an answer.
 AuditedHost read_audit(const std::string& host, std::string_view json);
 AuditedHost no_audit(const std::string& host, AuditState state, std::string_view why);
