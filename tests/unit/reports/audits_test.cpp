@@ -59,9 +59,9 @@ TEST(ReadAudit, NoFaultIsCutOffALongAnswer) {
 
 TEST(ReadAudit, ABannerIsLeftOutAndKept) {
   const std::string answer = R"({"audit":{"problems":[],"facts":{"driver":"570"}}})";
-  for (const std::string& text :
-       {"Welcome to n1\n{ not JSON }\n" + answer + "\nbye\n", "hello\n" + answer, answer + "\nbye\n",
-        "hello\n{\n\"audit\":{\"problems\":[],\n\"facts\":{\"driver\":\"570\"}}\n}\n"}) {
+  for (const std::string& text : std::vector<std::string>{
+           "Welcome to n1\n{ not JSON }\n" + answer + "\nbye\n", "hello\n" + answer, answer + "\nbye\n",
+           "hello\n{\n\"audit\":{\"problems\":[],\n\"facts\":{\"driver\":\"570\"}}\n}\n"}) {
     const AuditedHost read = read_audit("n1", text);
     EXPECT_EQ(read.state, AuditState::ok) << text << read.error;
     EXPECT_EQ(read.facts.at("driver"), "570");
