@@ -9,10 +9,10 @@
 namespace assay::report {
 
 struct PageOptions {
-  PriceSource prices;                   // from load_prices(); without prices there are no costs
-  References references = {};           // from shipped_references()
-  const CheckResult* floors = nullptr;  // the floors that the user demands of these runs
-  bool nccl_table = false;              // shows collectives in nccl-tests' form in the terminal too
+  PriceSource prices;                            // from load_prices(); without prices there are no costs
+  References references = {};                    // from shipped_references()
+  const fitness::CheckResult* floors = nullptr;  // the floors that the user demands of these runs
+  bool nccl_table = false;                       // shows collectives in nccl-tests' form in the terminal too
 };
 
 // The verdict, the four answers and the figures that matter; what failed; environment; suites; workloads; cost;
