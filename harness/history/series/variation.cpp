@@ -93,8 +93,7 @@ std::vector<Variation> variations(const store::Contents& contents, const std::ve
     ++families[id.family].series;
     tracked[series[i].newest] = i;
     const auto& track = series[i].track;
-    const auto from = std::upper_bound(track.nights.begin(), track.nights.end(), last - recent) - track.nights.begin();
-    const std::span recent_values = std::span(track.values).subspan(static_cast<std::size_t>(from));
+    const std::span recent_values = std::span(track.values).subspan(track.count_until(last - recent));
     if (!recent_values.empty())
       cases[{id.family, id.key, id.metric, id.ranks, id.device}].push_back(median(recent_values) + series[i].offset);
   }
