@@ -1,4 +1,4 @@
-// What people decide about events and series, kept in the store with who and when.
+// Decisions of people about events and series, which the store keeps with who and when.
 #pragma once
 
 #include <filesystem>

@@ -25,7 +25,7 @@ std::string_view bytes_of(const std::vector<T>& values, std::size_t count) {
   return {reinterpret_cast<const char*>(values.data()), count * sizeof(T)};
 }
 
-// Of everything about a series that its analysis up to `last` rests on.
+// A hash of everything about a series that its analysis up to `last` rests on.
 std::uint64_t content(const TrackedSeries& series, Night last) {
   const std::size_t count = series.track.count_until(last);
   std::uint64_t hash = hash64(bytes_of(series.track.nights, count), static_cast<std::uint64_t>(series.number));
@@ -35,7 +35,7 @@ std::uint64_t content(const TrackedSeries& series, Night last) {
   return hash64(bytes_of(replaced, static_cast<std::size_t>(until)), hash);
 }
 
-// The members that had a value by then: later ones change nothing before.
+// A hash of the members that had a value by then: later ones change nothing before.
 std::uint64_t content(const TrackedGroup& group, std::span<const TrackedSeries> series, Night last) {
   std::uint64_t hash = hash64(group.name);
   for (const std::size_t member : group.group.members)

@@ -27,7 +27,7 @@ std::optional<double> middle(const std::vector<double>& variances) {
   return variances.empty() ? std::nullopt : std::optional(std::sqrt(std::max(0.0, median(variances))));
 }
 
-// Of the points of recent nights: variance within runs, between runs of a night, and runs per night.
+// Adds what the points of recent nights show: variance within runs, between runs of a night, and runs per night.
 void add_points(const store::Series& series, Night last, double sigma, Parts& to) {
   double within = 0, between = 0;
   std::size_t known = 0, degrees = 0, nights = 0, runs = 0;
