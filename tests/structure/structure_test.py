@@ -1,4 +1,5 @@
-"""How the folders of the product depend on each other: no circle of includes, and docs/rooms.svg is up to date."""
+"""How the folders of the product depend on each other: no circle of includes, commands that only read flags and print, and
+docs/rooms.svg is up to date."""
 import pathlib
 import re
 import sys
@@ -73,6 +74,26 @@ class Includes(unittest.TestCase):
             with self.subTest(edge=edge):
                 self.assertTrue(edge in found and circle(found.keys() - KNOWN | {edge}),
                                 "this circle is gone: take the line out of KNOWN in tests/structure/structure_test.py")
+
+
+class Commands(unittest.TestCase):
+    # Files of commands that hold more than flags and printing today. Take a name out once it does not; add none.
+    PROCESSES = {"command_sides.cpp"}
+    LONG = {"ab.cpp", "history/add.cpp", "history/confirm.cpp", "history/decide.cpp", "history/export.cpp", "history/judge.cpp"}
+
+    def test_no_command_handles_processes(self):
+        for path in sorted((ROOT / "cli").rglob("*.cpp")):
+            name = str(path.relative_to(ROOT / "cli"))
+            if name not in self.PROCESSES:
+                found = re.findall(r'#include ("harness/process/(?:run|ask)\.h"|<sys/wait\.h>|<spawn\.h>)', path.read_text())
+                # A package's launcher becomes the program: it is no command.
+                self.assertFalse(found and name != "launcher.cpp", f"cli/{name} includes {found}: trials and rooms run processes")
+
+    def test_commands_are_short(self):
+        for path in sorted((ROOT / "cli").rglob("*.cpp")):
+            name = str(path.relative_to(ROOT / "cli"))
+            lines = len(path.read_text().splitlines())
+            self.assertTrue(lines <= 120 or name in self.LONG, f"cli/{name} has {lines} lines: what it does belongs into a room")
 
 
 class Picture(unittest.TestCase):
