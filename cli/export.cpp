@@ -29,9 +29,9 @@ Command export_command(CLI::App& root) {
                                       options->injected ? report::Injected::include : report::Injected::exclude);
             const auto& format = format_named(report::export_formats(), options->format);
             write_named_file("export", options->out, format.text(runs));
-            const auto left_out = format.figures_only ? report::cases_without_figure(runs) : std::vector<std::string>();
+            const auto left_out = format.left_out ? format.left_out(runs) : std::vector<std::string>();
             if (!left_out.empty())
-              say("assay: export: {} has no place for cases without a figure; left out: {}\n", format.name,
+              say("assay: export: {} has no place for some cases; left out: {}\n", format.name,
                   one_line(first_few(left_out), 1000));
             if (!runs.entries().empty()) return ExitCode::ok;
             say("assay: export: no finished case in {}\n", fmt::join(options->dirs, ", "));

@@ -17,7 +17,7 @@ namespace {
 bool is_lines(const CommandOutput& output) {
   if (!output.whole) return false;
   try {
-    const auto figures = read_lines(std::string(output.text), "output").figures;
+    const auto figures = read_lines(std::string(output.text), "output").figures();
     return std::any_of(figures.begin(), figures.end(), [](const auto& one) { return !one.values.empty(); });
   } catch (const UsageError&) {
     return false;
@@ -33,7 +33,7 @@ std::vector<Figure> CommandFigures::read_lines_of(const CommandOutput& output, c
   const std::string place = fmt::format("{}: output", side);
   if (!output.whole) throw UsageError(fmt::format("{}: its output is too long for lines", side));
   std::vector<Figure> figures;
-  for (const ForeignFigure& one : read_lines(std::string(output.text), place).figures) {
+  for (const ForeignFigure& one : read_lines(std::string(output.text), place).figures()) {
     if (one.status != Status::ok)
       throw UsageError(fmt::format("{}: {} has no figure: {} {}", place, in_quotes(one.name), name_of(one.status),
                                    one_line(one.reason)));
