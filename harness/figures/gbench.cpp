@@ -78,9 +78,10 @@ constexpr Member cpu_time{"cpu_time", "s", Better::lower, true}, real_time{"real
 constexpr std::array<Member, 2> rates = {
     {{"items_per_second", "items/s", Better::higher, false}, {"bytes_per_second", "B/s", Better::higher, false}}};
 
-double time_scale(const Json& one) {
+// How many of its time_unit are a second. A division by it gives the nearest number, a multiplication may not.
+double units_per_second(const Json& one) {
   const std::string unit = text_member(one, "/time_unit");
-  return unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : 1e-9;
+  return unit == "s" ? 1 : unit == "ms" ? 1e3 : unit == "us" ? 1e6 : 1e9;
 }
 
 // The benchmark chooses its iterations by the wall clock or times itself: the CPU's time is not what it measures.
@@ -186,7 +187,7 @@ class Benchmarks {
     const auto value = number_member(one, std::string("/") + member.name);
     if (!value) return;
     figure.metric = member.name, figure.unit = member.unit, figure.better = member.better;
-    figures_.add(std::move(figure), *value * (member.time ? time_scale(one) : 1));
+    figures_.add(std::move(figure), *value / (member.time ? units_per_second(one) : 1));
   }
 
   void read_run(const Group& group, const Json& one) {
@@ -204,7 +205,7 @@ class Benchmarks {
     if (!judged_by_wall_time(group.name))
       add(figure, cpu_time, one);
     else if (const auto seconds = number_member(one, "/cpu_time"))
-      figure.labels["cpu_time"] = fmt::format("{:.6g} s", *seconds * time_scale(one));
+      figure.labels["cpu_time"] = fmt::format("{:.6g} s", *seconds / units_per_second(one));
     add(figure, real_time, one);
     if (every_ && judged_by_wall_time(group.name)) add(figure, cpu_time, one);
     for (const Member& rate : rates) add(figure, rate, one);
@@ -237,13 +238,13 @@ class Benchmarks {
       ForeignFigure figure = like(group);
       figure.metric = member.name, figure.unit = member.unit, figure.better = member.better, figure.guessed = guessed;
       figure.labels["aggregate"] = kept.median ? "median" : "mean";
-      const double scale = member.time ? time_scale(*middle) : 1;
+      const double units = member.time ? units_per_second(*middle) : 1;
       const auto spread = kept.stddev ? number_member(*kept.stddev, path) : std::nullopt;
       if (spread && kept.repetitions > 1) {
         const double half = half_width(*spread, kept.repetitions, kept.median != nullptr);
-        figure.ci95 = Interval{scale * (*value - half), scale * (*value + half)};
+        figure.ci95 = Interval{(*value - half) / units, (*value + half) / units};
       }
-      figures_.add(std::move(figure), scale * *value);
+      figures_.add(std::move(figure), *value / units);
     };
     if (!judged_by_wall_time(group.name)) add_middle(cpu_time, false);
     add_middle(real_time, false);

@@ -38,8 +38,9 @@ class NcclReader {
       devices.insert({rank.pci.empty() ? std::to_string(rank.rank) : rank.pci, rank});
     }
     world.nodes = std::max(1, static_cast<int>(hosts.size()));
+    constexpr int max_gpus = 64;
+    gpus_per_host_ = std::max<std::size_t>(gpus_per_host_, std::min(world.ranks / world.nodes, max_gpus));
     world.device = device_;
-    // The case is told by the world's numbers; its GPUs are of the first rank that names one.
     std::shared_ptr<const ForeignWorld>& known = worlds_[key];
     if (!known) known = std::make_shared<const ForeignWorld>(std::move(world));
     world_ = known;
@@ -105,7 +106,8 @@ class NcclReader {
     wrong_ = 0;
   }
 
-  // What the file says of hosts and GPUs; a host has those of the fullest.
+  // What the file says of hosts and GPUs; a host has those of the fullest. A log may leave out ranks: what is equal for
+  // all that it names is taken for theirs.
   ForeignContext context(const std::string& version) const {
     ForeignContext about;
     Json environment = Json::object();
@@ -121,6 +123,12 @@ class NcclReader {
         if (!rank.pci.empty()) gpu["pci"] = rank.pci;
         if (!rank.device.empty()) environment["gpus"].push_back(std::move(gpu));
       }
+    Json& gpus = environment["gpus"];
+    const auto same = [&](const Json& gpu) { return gpu["name"] == gpus.front()["name"]; };
+    if (gpus.is_null())
+      environment.erase("gpus");
+    else if (std::all_of(gpus.begin(), gpus.end(), same))
+      while (gpus.size() < gpus_per_host_) gpus.push_back({{"name", gpus.front()["name"]}});
     if (!version.empty()) environment["libraries"][device_ == "cuda" ? "nccl" : "rccl"] = version;
     if (!environment.empty()) about.environment = std::move(environment);
     return about;
@@ -145,6 +153,7 @@ class NcclReader {
   std::shared_ptr<const ForeignWorld> world_;
   std::map<std::string, std::shared_ptr<const ForeignWorld>> worlds_;
   std::map<std::string, std::map<std::string, RankResult>> devices_;  // by host and place
+  std::size_t gpus_per_host_ = 0;
 };
 
 bool is_false(const Json& value) { return value == Json(false) || value == Json("false"); }
