@@ -3,7 +3,7 @@
 
 #include "cli/catalogue.h"
 #include "cli/command.h"
-#include "cli/files.h"
+#include "cli/options.h"
 #include "harness/core/files.h"
 #include "harness/core/streams.h"
 #include "harness/fitness/accept/schedule.h"
@@ -80,7 +80,7 @@ Command accept_command(CLI::App& root) {
       ->type_name("KIND");
   app->add_option("--out", options->out, "Folder to create; default runs/accept-<start>")->type_name("DIR");
   app->add_option("--resume", options->resume, "Continue this acceptance")->type_name("DIR");
-  app->add_option("--json", options->json, "Write the table as JSON to FILE too (- for stdout)")->type_name("FILE");
+  add_json_to(*app, options->json);
   app->add_flag("--with-serials", options->with_serials, "Show the GPUs' serial numbers");
   app->add_flag("--dry-run", options->dry_run, "Print stages, hosts and times; run nothing");
   return {app, [options] { return run_accept(*options); }};

@@ -2,7 +2,7 @@
 #include "harness/crosscheck/crosscheck.h"
 
 #include "cli/command.h"
-#include "cli/files.h"
+#include "cli/options.h"
 #include "harness/core/streams.h"
 #include "harness/core/units.h"
 #include "reports/crosscheck/crosscheck.h"
@@ -19,7 +19,7 @@ namespace assay::cli {
 namespace {
 
 struct CrosscheckOptions {
-  bool json = false;
+  Outputs outputs;
   int pairs = 9;
   std::string tolerance = "2%", from = "1KiB", to = "1GiB";
 };
@@ -31,14 +31,14 @@ constexpr const char* crosscheck_footer =
     "2 usage; 4 a tool or Assay failed.";
 
 crosscheck::Sizes sizes_of(const CrosscheckOptions& options) {
-  crosscheck::Sizes sizes{parse_flag("crosscheck: --from", options.from, parse_bytes),
-                          parse_flag("crosscheck: --to", options.to, parse_bytes),
+  crosscheck::Sizes sizes{parse_flag("crosscheck: --min-bytes", options.from, parse_bytes),
+                          parse_flag("crosscheck: --max-bytes", options.to, parse_bytes),
                           {}};
   if (sizes.from < 4 || sizes.from % 4 != 0)
     throw UsageError(
-        fmt::format("crosscheck: --from {}: must be a multiple of 4 bytes, the size of an f32", options.from));
+        fmt::format("crosscheck: --min-bytes {}: must be a multiple of 4 bytes, the size of an f32", options.from));
   if (sizes.to < sizes.from || sizes.to > std::int64_t{1} << 40)
-    throw UsageError(fmt::format("crosscheck: --to {}: must be from {} to 1 TiB", options.to, options.from));
+    throw UsageError(fmt::format("crosscheck: --max-bytes {}: must be from {} to 1 TiB", options.to, options.from));
   for (std::int64_t bytes = sizes.from; bytes <= sizes.to; bytes *= crosscheck::size_factor) sizes.all.push_back(bytes);
   return sizes;
 }
@@ -54,10 +54,8 @@ ExitCode run_crosscheck(const CrosscheckOptions& options) {
       .pairs = options.pairs, .tolerance = tolerance_of(options.tolerance), .sizes = sizes_of(options)};
   const crosscheck::Result result = crosscheck::compare_with_tools(request, crosscheck::this_machine());
   if (result.rows.empty()) say("assay: crosscheck: nothing could be compared: {}\n", fmt::join(result.remarks, "; "));
-  if (options.json)
-    fmt::print("{}", dump_document(report::crosscheck_json(result), 2));
-  else if (!result.rows.empty())
-    print(report::crosscheck_document(result));
+  options.outputs.write_json([&] { return dump_document(report::crosscheck_json(result), 2); });
+  if (!result.rows.empty()) options.outputs.print(report::crosscheck_document(result));
   return exit_code(result.fitness());
 }
 
@@ -65,16 +63,16 @@ ExitCode run_crosscheck(const CrosscheckOptions& options) {
 
 Command crosscheck_command(CLI::App& root) {
   auto options = std::make_shared<CrosscheckOptions>();
-  CLI::App* app = root.add_subcommand("crosscheck", "Our GPU figures beside those of nccl-tests and nvbandwidth");
-  app->add_flag("--json", options->json, "As JSON, in base units");
+  CLI::App* app = root.add_subcommand("crosscheck", "Measure GPUs beside nccl-tests and nvbandwidth");
+  options->outputs.add_to(*app);
   app->add_option("--pairs", options->pairs, "How often each side is measured")
       ->check(CLI::Range(crosscheck::min_pairs, 1000))
       ->capture_default_str();
   app->add_option("--tolerance", options->tolerance, "How far a ratio may be from 1 (2%, 0.02)")->capture_default_str();
-  app->add_option("--from", options->from, "The smallest size; each further one is 16 times as large")
+  app->add_option("--min-bytes", options->from, "The smallest size; each further one is 16 times as large")
       ->type_name("BYTES")
       ->capture_default_str();
-  app->add_option("--to", options->to, "The largest size")->type_name("BYTES")->capture_default_str();
+  app->add_option("--max-bytes", options->to, "The largest size")->type_name("BYTES")->capture_default_str();
   app->footer(crosscheck_footer);
   return {app, [options] { return run_crosscheck(*options); }};
 }

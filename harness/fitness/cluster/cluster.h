@@ -95,7 +95,7 @@ struct Acceptance {
   Fitness fitness() const;
 };
 
-// The audit (`assay env --audit --hostfile`): fails for a fault, an unreachable host, fewer GPUs than most hosts have,
+// The audit (`assay audit --hostfile`): fails for a fault, an unreachable host, fewer GPUs than most hosts have,
 // and another driver, firmware, kernel, BIOS or NCCL than most. Other facts that differ are mentioned. Fills gpus and
 // xids of `hosts`.
 void judge_audit(const AuditedFleet& audit, std::vector<AcceptedHost>& hosts);

@@ -161,16 +161,7 @@ std::string list_text(const Catalogue& catalogue) {
 }
 
 std::string list_json(const Catalogue& catalogue) {
-  Json rows = Json::array();
-  for (const Code& code : catalogue.codes)
-    rows.push_back({{"code", code.code},
-                    {"id", code.id},
-                    {"meaning", code.meaning},
-                    {"action", code.action},
-                    {"test", code.test},
-                    {"seconds", catalogue.test(code.test).seconds},
-                    {"injectable", code.inject.has_value()}});
-  return dump_document({{"schema", 1}, {"codes", std::move(rows)}});
+  return dump_document({{"schema", 1}, {"codes", catalogue.codes_json()}});
 }
 
 }  // namespace assay::gate

@@ -136,6 +136,19 @@ std::vector<const Test*> Catalogue::choose(double seconds, bool gpus) const {
   return chosen;
 }
 
+Json Catalogue::codes_json() const {
+  Json rows = Json::array();
+  for (const Code& code : codes)
+    rows.push_back({{"code", code.code},
+                    {"id", code.id},
+                    {"meaning", code.meaning},
+                    {"action", code.action},
+                    {"test", code.test},
+                    {"seconds", test(code.test).seconds},
+                    {"injectable", code.inject.has_value()}});
+  return rows;
+}
+
 Catalogue load_catalogue(const std::filesystem::path& file) {
   static const std::vector<std::string> names{"schema", "description", "codes", "tests"};
   const Json json = read_json(file);

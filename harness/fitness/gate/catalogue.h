@@ -1,6 +1,7 @@
 // configs/gate.json: the tests of a gate, and which of them finds each kind of problem.
 #pragma once
 
+#include "harness/json/fwd.h"
 #include "harness/machine/problem_kinds.h"
 
 #include <filesystem>
@@ -42,6 +43,8 @@ struct Catalogue {
   const Code* find(std::string_view word) const;
   // Throws Error.
   const Test& test(std::string_view name) const;
+  // Every code with what it means: a list of objects.
+  Json codes_json() const;
   // Those that can run within `seconds`: the required ones first, then by what they find per second. Tests of GPUs take
   // as long as on one, since they run on all at once; without `gpus` there are none.
   std::vector<const Test*> choose(double seconds, bool gpus) const;

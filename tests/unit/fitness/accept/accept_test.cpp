@@ -153,7 +153,7 @@ TEST_F(Acceptances, EveryStageIsATrialAndIsDoneOnce) {
   const Result first = accept();
   EXPECT_EQ(first.code(), ExitCode::ok);
   EXPECT_THAT(trials_.asked, ElementsAre("audit", "host", "pairs", "collectives"));
-  EXPECT_THAT(trials_.seen[0].command, ElementsAre("env", "--audit", "--json", "--hostfile", "hosts.txt"));
+  EXPECT_THAT(trials_.seen[0].command, ElementsAre("audit", "--json", "--hostfile", "hosts.txt"));
   EXPECT_TRUE(trials_.seen[1].each_host);
   EXPECT_FALSE(trials_.seen[1].ranks);
   EXPECT_EQ(trials_.seen[1].hosts, "a:1,b:1,c:1");
