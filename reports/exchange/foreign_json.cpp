@@ -265,9 +265,9 @@ ForeignFile read_nvbandwidth(const ForeignInput& input) {
     like.unit = unit ? unit->name : "1", like.better = latency ? Better::lower : Better::higher;
     if (!what.empty()) like.labels["description"] = what.substr(0, open);
     const auto add = [&](const std::string& place, const Json& value) {
-      const auto number = value.is_string()   ? number_from(value.get_ref<const std::string&>())
-                          : value.is_number() ? std::optional(value.get<double>())
-                                              : std::nullopt;
+      std::optional<double> number;
+      if (value.is_string()) number = number_from(value.get_ref<const std::string&>());
+      if (value.is_number()) number = value.get<double>();
       if (value == Json("N/A") || value.is_null()) return;
       ForeignFigure figure = like;
       figure.name += place;
