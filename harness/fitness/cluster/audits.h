@@ -1,5 +1,5 @@
 // The audits of many hosts side by side: what is wrong with which, and where hosts differ that should be alike. Pure
-// functions over what `assay env --audit --json` printed on each host.
+// functions over what `assay audit --json` printed on each host.
 #pragma once
 
 #include "harness/core/error.h"
@@ -70,7 +70,7 @@ struct Drift {
   }
 };
 
-// As `assay env --audit --hostfile --json` prints it.
+// As `assay audit --hostfile --json` prints it.
 struct AuditedFleet {
   int schema = 1;
   std::string error = {};  // why there are no hosts

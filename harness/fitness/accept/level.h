@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::cli {
+namespace assay::accept {
 
 struct Level {
   std::string name;  // of the file, without folder and .json
@@ -29,4 +29,4 @@ Level read_level(const std::string& word, DeviceKind device);
 // A hash over the level's file and the plans and floors that it names: equal work has equal hashes.
 std::string hash_of(const Level& level);
 
-}  // namespace assay::cli
+}  // namespace assay::accept

@@ -1,4 +1,4 @@
-#include "cli/peer_tools.h"
+#include "harness/crosscheck/peer_tools.h"
 
 #include "harness/core/error.h"
 #include "harness/core/text.h"
@@ -9,7 +9,7 @@
 #include <cmath>
 #include <sstream>
 
-namespace assay::cli {
+namespace assay::crosscheck {
 
 namespace {
 
@@ -83,4 +83,4 @@ std::map<std::string, BandwidthMatrix> read_nvbandwidth(std::string_view printed
   return found;
 }
 
-}  // namespace assay::cli
+}  // namespace assay::crosscheck

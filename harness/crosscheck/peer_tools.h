@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::cli {
+namespace assay::crosscheck {
 
 // algbw in B/s of the out-of-place sums of f32 by size in bytes, from the table of all_reduce_perf. Computed from the
 // time, which has more digits than the printed bandwidth. Throws Error if a row has wrong elements.
@@ -21,4 +21,4 @@ using BandwidthMatrix = std::vector<std::vector<std::optional<double>>>;
 // if this is not its JSON, or it reports an error.
 std::map<std::string, BandwidthMatrix> read_nvbandwidth(std::string_view printed);
 
-}  // namespace assay::cli
+}  // namespace assay::crosscheck

@@ -1,4 +1,4 @@
-#include "cli/accept/level.h"
+#include "harness/fitness/accept/level.h"
 
 #include "harness/core/configs.h"
 #include "harness/core/error.h"
@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace assay::cli {
+namespace assay::accept {
 
 namespace fs = std::filesystem;
 
@@ -104,4 +104,4 @@ std::string hash_of(const Level& level) {
   return sha256_hex(all);
 }
 
-}  // namespace assay::cli
+}  // namespace assay::accept

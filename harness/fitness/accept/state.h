@@ -1,17 +1,12 @@
-// What an acceptance has done so far, on disk, and the runs of this program that do it.
+// What an acceptance has done so far, on disk.
 #pragma once
-
-#include "cli/accept/level.h"
-#include "harness/hosts/allocation.h"
-#include "harness/json/json.h"
-#include "harness/process/run.h"
 
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
-namespace assay::cli {
+namespace assay::accept {
 
 // One run of a stage's plans on some hosts.
 struct Attempt {
@@ -29,7 +24,7 @@ struct Attempt {
 };
 
 // In DIR/state.json. Judgements are not kept: they follow from the attempts' files.
-struct AcceptState {
+struct State {
   std::string id;  // its form
   std::string level, level_hash, floors, floors_hash, hostfile, device, started;
   std::vector<std::string> hosts;
@@ -51,12 +46,7 @@ inline constexpr const char* state_file = "state.json";
 inline constexpr const char* state_form = "assay accept 1";
 
 // Throws UsageError if the folder holds no acceptance.
-AcceptState read_state(const std::filesystem::path& dir);
-void write_state(const std::filesystem::path& dir, const AcceptState& state);
+State read_state(const std::filesystem::path& dir);
+void write_state(const std::filesystem::path& dir, const State& state);
 
-// Runs this program with these arguments. Its stdout is kept, or goes to `log`; its stderr goes to this program's too.
-// After a signal it is asked to end and may take as long as `assay run` needs to. Throws Error.
-FinishedProcess run_self(Children& children, const std::vector<std::string>& words,
-                         const std::filesystem::path& log = {});
-
-}  // namespace assay::cli
+}  // namespace assay::accept
