@@ -96,7 +96,7 @@ std::unique_ptr<ChannelServer> Agents::make_server() {
   ChannelServer::Listen where;
   where.guests = true;
   const auto elsewhere = [](const AllocatedHost& host) { return !host.here; };
-  where.every_interface = std::any_of(allocation_.hosts.begin(), allocation_.hosts.end(), elsewhere);
+  where.other_hosts = std::any_of(allocation_.hosts.begin(), allocation_.hosts.end(), elsewhere);
   if (allocation_.source == LaunchSource::environment) {
     const std::size_t colon = allocation_.supervisor.rfind(':');
     own_addresses_ = allocation_.supervisor.substr(0, colon);

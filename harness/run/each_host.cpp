@@ -31,7 +31,7 @@ std::string file_of_host(const std::string& host, const std::string& name) {
 
 std::unique_ptr<ChannelServer> server_for_hosts(const Agents& agents) {
   return std::make_unique<ChannelServer>(
-      ChannelServer::Listen{.every_interface = true, .hosts = agents.own_addresses()});
+      ChannelServer::Listen{.other_hosts = true, .hosts = agents.own_addresses()});
 }
 
 }  // namespace

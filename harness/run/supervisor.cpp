@@ -25,7 +25,7 @@ std::unique_ptr<ChannelServer> make_server(const Agents* agents) {
   if (agents) {
     where.hosts = agents->own_addresses();
     for (const AllocatedHost& host : agents->allocation().hosts)
-      where.every_interface = where.every_interface || !host.here;
+      where.other_hosts = where.other_hosts || !host.here;
   }
   return std::make_unique<ChannelServer>(where);
 }
