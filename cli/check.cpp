@@ -37,7 +37,7 @@ ExitCode publish(const CheckOptions& options, const fitness::CheckResult& result
   options.outputs.write_junit([&] { return report::render_junit(report::check_suite(result)); });
   options.outputs.print(report::check_document(result));
   (void)options.runs.code_of(*result.runs);  // says that there is no case
-  return result.code();
+  return exit_code(result.fitness());
 }
 
 // Without the hash of its file, which takes a while.
@@ -46,7 +46,7 @@ fitness::Judge this_program() { return {std::string(build_info().version), build
 ExitCode run_check_of_pack(const CheckOptions& options) {
   const std::string& name = options.runs.dirs.front();
   if (!options.pack.empty()) throw UsageError(fmt::format("check: {} is a pack already; --pack takes runs", name));
-  const auto floors = options.floors.empty() ? std::nullopt : std::optional(read_floors(options.floors));
+  const auto floors = options.floors.empty() ? std::nullopt : std::optional(fitness::find_floors(options.floors));
   const report::PackCheck check =
       report::check_pack(name, floors, options.runs.injected, this_program(), family_names());
   const ExitCode code = publish(options, check.judged->result);
@@ -64,12 +64,12 @@ ExitCode run_check(const CheckOptions& options) {
   if (file != dirs.end()) return run_check_of_pack(options);
   if (options.floors.empty()) throw UsageError("check: --floors is required");
   if (options.pack.empty()) {
-    fitness::Floors floors = read_floors(options.floors);
+    fitness::Floors floors = fitness::find_floors(options.floors);
     const report::Judged judged(read_runs(dirs), std::move(floors), options.runs.injected, family_names());
     return publish(options, judged.result);
   }
   report::require_place_for_pack(options.pack);
-  const std::filesystem::path floors_file = read_floors(options.floors).file;
+  const std::filesystem::path floors_file = fitness::find_floors(options.floors).file;
   fitness::Judge judge = this_program();
   judge.sha256 = sha256_hex(read_whole(program_file(), max_program_bytes));
   const auto judged = report::check_into_pack(run_dirs(dirs), floors_file, options.runs.injected, std::move(judge),

@@ -26,15 +26,15 @@ void Description::add_to(CLI::App& app) {
 ExitCode Description::run() const {
   const bool expecting = !expect.empty();
   // Read the user's file first: report a bad file before measuring anything.
-  const auto expectation = expecting ? read_expectation(expect) : Expectation();
   const Root root = user_root();
+  const auto expectation = expecting ? read_expectation(expect, root) : Expectation();
   std::optional<audit::Audit> audited;
   if (audit) audited = audit::audit_machine(root, static_cast<double>(std::time(nullptr)));
   const Machine machine = audited ? audited->machine : probe_machine(root);
   const Json environment = environment_json(machine);
   const std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
   const auto findings = audited ? audited->spoilers : find_spoilers(machine, present_circumstances(root));
-  const auto missing = expecting ? shortfalls(expectation, machine, sheets) : std::vector<Shortfall>();
+  const auto missing = expecting ? shortfalls(expectation, machine, sheets, root) : std::vector<Shortfall>();
 
   outputs.write_json([&] {
     Json json = {{"schema", 1}};
@@ -46,13 +46,16 @@ ExitCode Description::run() const {
       json["audit"] = json_of(whole);
     }
     if (expecting) json["expect"] = {{"file", expect}, {"held", missing.empty()}, {"shortfalls", json_of(missing)}};
+    if (!expectation.left_out.empty()) json["expect"]["not_taken_over"] = expectation.left_out;
     return dump_document(json, 2);
   });
   // The problems of an audit include the findings.
   outputs.print(machine_text(machine, environment["libraries"], sheets) +
                 (audited ? audit_text(*audited) : spoilers_text(findings)) +
-                (expecting ? shortfalls_text(expect, missing) : ""));
-  return missing.empty() && !(audited && has_fault(audited->problems)) ? ExitCode::ok : ExitCode::failed;
+                (expecting ? shortfalls_text(expect, expectation, missing) : ""));
+  if (!missing.empty() || (audited && has_fault(audited->problems))) return ExitCode::failed;
+  // What is asked and was not looked at may not hold.
+  return expectation.left_out.empty() ? ExitCode::ok : ExitCode::no_data;
 }
 
 Command env_command(CLI::App& root) {

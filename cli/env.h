@@ -17,7 +17,8 @@ struct Description {
   // Declares --expect and --json.
   void add_to(CLI::App& app);
   // Describes the machine and what distorts measurements on it, or with `audit` everything that is broken or badly set
-  // up. failed: it has less than expected, or a fault. Throws UsageError for a bad expectation file.
+  // up. failed: it has less than expected, or a fault; no_data: a part of the expectation is not looked at. Throws
+  // UsageError for a bad expectation file.
   ExitCode run() const;
 };
 

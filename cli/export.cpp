@@ -28,9 +28,9 @@ Command export_command(CLI::App& root) {
             const RunSet runs = options->runs.read();
             const auto& format = format_named(report::export_formats(), options->format);
             write_named_file("export", options->out, format.text(runs));
-            const auto left_out = format.figures_only ? report::cases_without_figure(runs) : std::vector<std::string>();
+            const auto left_out = format.left_out ? format.left_out(runs) : std::vector<std::string>();
             if (!left_out.empty())
-              say("assay: export: {} has no place for cases without a figure; left out: {}\n", format.name,
+              say("assay: export: {} has no place for some cases; left out: {}\n", format.name,
                   one_line(first_few(left_out), 1000));
             return options->runs.code_of(runs);
           }};

@@ -1,6 +1,5 @@
 #include "cli/files.h"
 
-#include "harness/core/configs.h"
 #include "harness/core/error.h"
 #include "harness/core/files.h"
 #include "harness/core/streams.h"
@@ -63,13 +62,6 @@ std::vector<fs::path> run_dirs(const std::vector<std::string>& dirs) {
 }
 
 std::vector<RunData> read_runs(const std::vector<std::string>& dirs) { return assay::read_runs(run_dirs(dirs)); }
-
-fitness::Floors read_floors(const std::string& word) {
-  std::error_code none;
-  const fs::path path = word;
-  return fitness::load_floors(
-      fs::exists(path, none) && !fs::is_directory(path, none) ? path : find_config("floors", "floors file", word));
-}
 
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text) {
   if (is_stdout(path)) {

@@ -63,7 +63,7 @@ int run(const GateOptions& options, ExitStyle style) {
   request.gpus = options.gpus;
   request.families = family_names();
   if (!request.gpus.empty()) (void)gate::gpu_words("gate: --gpus", request.gpus);
-  if (!options.floors.empty()) request.floors = read_floors(options.floors);
+  if (!options.floors.empty()) request.floors = fitness::find_floors(options.floors);
   if (!options.inject.empty()) request.inject = fault_of(request.catalogue, options.inject);
   if (request.inject && *request.inject->inject == "slow-rank" && !request.floors)
     throw UsageError(fmt::format("gate: --inject {}: without --floors nothing is too slow", request.inject->id));

@@ -44,7 +44,7 @@ ExitCode run_report(const ReportOptions& options) {
   fitness::Floors floors;
   std::optional<fitness::CheckResult> checked;
   if (!options.floors.empty()) {
-    floors = read_floors(options.floors);
+    floors = fitness::find_floors(options.floors);
     checked = fitness::check(runs, floors, family_names());
     page.floors = &*checked;
   }

@@ -11,14 +11,14 @@ namespace {
 
 struct DecisionFlags {
   std::string store;
-  history::Judgement given;
+  history::DecisionRequest given;
 };
 
 // A verb with the argument `target`; `decide` is what it does.
 std::pair<Command, std::shared_ptr<DecisionFlags>> decision(CLI::App& history, const char* verb, const char* summary,
                                                             const char* target, const char* target_help,
                                                             std::string (*decide)(const std::filesystem::path&,
-                                                                                  const history::Judgement&)) {
+                                                                                  const history::DecisionRequest&)) {
   auto flags = std::make_shared<DecisionFlags>();
   CLI::App* app = history.add_subcommand(verb, summary);
   add_store_option(*app, flags->store);

@@ -17,7 +17,7 @@ namespace {
 std::vector<ForeignFigure> lines_of(const CommandOutput& output) {
   if (!output.whole) return {};
   try {
-    return read_lines(std::string(output.text), "output").figures;
+    return read_lines(std::string(output.text), "output").figures();
   } catch (const UsageError&) {
     return {};
   }
@@ -32,7 +32,7 @@ std::vector<Figure> CommandFigures::read_lines_of(const CommandOutput& output, c
   const std::string place = fmt::format("{}: output", side);
   if (!output.whole) throw UsageError(fmt::format("{}: its output is too long for lines", side));
   std::vector<Figure> figures;
-  for (const ForeignFigure& one : read_lines(std::string(output.text), place).figures) {
+  for (const ForeignFigure& one : read_lines(std::string(output.text), place).figures()) {
     if (one.status != Status::ok)
       throw UsageError(fmt::format("{}: {} has no figure: {} {}", place, in_quotes(one.name), name_of(one.status),
                                    one_line(one.reason)));

@@ -1,5 +1,5 @@
 // Whether something is fit: a machine, a host, a check of it, a figure under a floor. Every judge says so in this enum;
-// documents have their own words for it.
+// each document has words of its own for it.
 #pragma once
 
 #include "harness/core/error.h"
@@ -13,7 +13,6 @@ namespace assay {
 
 // From best to worst: what is unknown is no pass, and nothing that was seen to fail is hidden by it.
 enum class Fitness { pass, unknown, unsure, fail };
-constexpr auto words(Fitness) { return std::to_array<std::string_view>({"pass", "unknown", "unsure", "fail"}); }
 
 constexpr Fitness worst(Fitness a, Fitness b) { return std::max(a, b); }
 

@@ -42,7 +42,7 @@ struct ConfirmRequest {
   std::uint64_t seed = 0;
 };
 
-// What came of it.
+// The result of a confirmation.
 struct Confirmation {
   Candidate candidate;                 // with the state and the measurement that follow from the outcome
   std::size_t series;                  // the index of the tracked series that was measured
@@ -58,7 +58,7 @@ struct Confirmation {
   ExitCode code() const;
 };
 
-// As ab::run_commands().
+// Runs the commands, as ab::run_commands() does.
 using Measure = std::function<ab::Result(const ab::Commands& commands, const ab::Options& options)>;
 // Measures the figure of a suspect's series, or of the worst of an event's that the commands print. Throws UsageError
 // without both commands (and names those that the runs recorded; they are not run unasked, as whoever adds a run to the

@@ -57,7 +57,7 @@ std::size_t matched(const char* verb, const std::string& pattern, const std::vec
 
 }  // namespace
 
-std::string acknowledge(const std::filesystem::path& file, const Judgement& given) {
+std::string acknowledge(const std::filesystem::path& file, const DecisionRequest& given) {
   need_reason("ack", given.reason);
   store::Store store = store::Store::open_existing(file);
   const auto reported = reported_events(store.read());
@@ -66,7 +66,7 @@ std::string acknowledge(const std::filesystem::path& file, const Judgement& give
   return fmt::format("{} is acknowledged", id);
 }
 
-std::string mute(const std::filesystem::path& file, const Judgement& given) {
+std::string mute(const std::filesystem::path& file, const DecisionRequest& given) {
   need_reason("mute", given.reason);
   const Night until = parse_date(given.until, "history mute: --until");
   store::Store store = store::Store::open_existing(file);
@@ -84,7 +84,7 @@ std::string mute(const std::filesystem::path& file, const Judgement& given) {
   return fmt::format("{}: muted until {}", what, given.until);
 }
 
-std::string unmute(const std::filesystem::path& file, const Judgement& given) {
+std::string unmute(const std::filesystem::path& file, const DecisionRequest& given) {
   store::Store store = store::Store::open_existing(file);
   std::set<std::string> muted;
   for (const store::Decision& one : store.read().decisions) {
@@ -98,7 +98,7 @@ std::string unmute(const std::filesystem::path& file, const Judgement& given) {
   return fmt::format("{} is no longer muted", given.target);
 }
 
-std::string expect(const std::filesystem::path& file, const Judgement& given) {
+std::string expect(const std::filesystem::path& file, const DecisionRequest& given) {
   constexpr Night usual = 14;
   need_reason("expect", given.reason);
   store::Store store = store::Store::open_existing(file);

@@ -119,7 +119,7 @@ void write_otava(const store::Contents& contents, const Line& line) {
   if (written == 0) throw Error("history export: no run has all of these series", ExitCode::no_data);
 }
 
-// By the machine's name, the name, or the key.
+// Whether the pattern matches the name with the machine, the name, or the key.
 bool is_named(const store::Series& series, const std::string& pattern) {
   const std::string names[] = {series_name(series), series.name, series.identity.key};
   return std::any_of(std::begin(names), std::end(names),

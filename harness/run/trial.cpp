@@ -58,6 +58,7 @@ TrialResult result_of(const Trial& trial, FinishedProcess process) {
   }
   if (!is_there(trial.out / "run.json")) return result;
   result.run = std::move(read_runs({trial.out}).front());
+  if (!result.ended) result.ended = result.run->ended;
   const auto finished = result.run->run.find("finished");
   result.complete = finished != result.run->run.end() && finished->is_string();
   return result;

@@ -19,12 +19,13 @@ std::string memory_text(const Json& environment) {
   return bytes ? fmt::format("{:.0f} GiB", std::round(*bytes / 0x1p30)) : std::string();
 }
 
-}  // namespace
-
-std::string labelled(const Json& run, const std::string& label, const char* pointer) {
-  const std::string given = text_member(run, "/labels/" + label);
+// A label overrides what was detected: the user knows better.
+std::string labelled(const Json& run, const char* label, const char* pointer) {
+  const std::string given = text_member(run, std::string("/labels/") + label);
   return given.empty() ? text_member(run, pointer) : given;
 }
+
+}  // namespace
 
 RunMachine machine_of(const RunData& run) {
   RunMachine machine;

@@ -23,10 +23,6 @@ struct RunMachine {
 
 RunMachine machine_of(const RunData& run);
 
-// The text of this label in run.json, else that at the pointer: a label overrides what was detected, as the user knows
-// better. Empty without either.
-std::string labelled(const Json& run, const std::string& label, const char* pointer);
-
 // Names of the hardware that a record was measured on: the CPU's name and brand, or the ranks' GPUs and the machine's
 // first GPU.
 std::vector<std::string> hardware_names(const RunData& run, const Record& record);

@@ -15,7 +15,7 @@ namespace assay::report {
 
 namespace {
 
-// As sentences, in the order of ab::Verdict.
+// The verdicts as sentences, in the order of ab::Verdict.
 constexpr const char* sentences[] = {"B is faster", "B is slower", "B is as fast as A", "undecided"};
 
 // Null if unknown.

@@ -5,6 +5,7 @@
 #include "harness/fitness/floors/words.h"
 #include "harness/json/members.h"
 #include "harness/runs/csv.h"
+#include "reports/model/fitness.h"
 #include "reports/model/words.h"
 
 #include <fmt/format.h>
@@ -18,24 +19,12 @@ using namespace fitness;
 
 namespace {
 
-Tone tone_of(CheckState state) {
-  switch (state) {
-    case CheckState::pass: return Tone::good;
-    case CheckState::fail: return Tone::bad;
-    case CheckState::inconclusive: return Tone::warn;
-    case CheckState::not_run: break;
-  }
-  return Tone::faint;
-}
-
 // A check that the level requires and that did not run.
 bool lacks(const AcceptedHost& host, const HostCheck& check) {
-  return check.required && check.state == CheckState::not_run && host.state() != CheckState::fail;
+  return check.required && check.state == Fitness::unknown && host.state() != Fitness::fail;
 }
 
-std::string word_of(CheckState state) {
-  return state == CheckState::fail ? "FAIL" : state == CheckState::not_run ? "not run" : std::string(name_of(state));
-}
+std::string word_of(Fitness state) { return std::string(name_of(state, {"pass", "not run", "inconclusive", "FAIL"})); }
 
 const HostCheck& check_of(const AcceptedHost& host, std::string_view name) {
   static const HostCheck none;
@@ -65,8 +54,8 @@ Table main_table(const Acceptance& acceptance) {
     std::vector<Cell> row = {{one_line(host.host, 80), host.host, tone_of(host.state())}};
     for (const std::string_view name : accept_checks) {
       const HostCheck& check = check_of(host, name);
-      row.push_back(
-          {word_of(check.state), name_of(check.state), lacks(host, check) ? Tone::warn : tone_of(check.state)});
+      row.push_back({word_of(check.state), name_of(check.state, check_words),
+                     lacks(host, check) ? Tone::warn : tone_of(check.state)});
     }
     table.rows.push_back(std::move(row));
   }
@@ -82,10 +71,10 @@ Table checks_table(const Acceptance& acceptance) {
   for (const AcceptedHost& host : acceptance.hosts)
     for (const std::string_view name : accept_checks) {
       const HostCheck& check = check_of(host, name);
-      if (check.state == CheckState::not_run) continue;
+      if (check.state == Fitness::unknown) continue;
       table.rows.push_back({{one_line(host.host, 80)},
                             {std::string(name)},
-                            {word_of(check.state), name_of(check.state), tone_of(check.state)},
+                            {word_of(check.state), name_of(check.state, check_words), tone_of(check.state)},
                             {figure_text(check), json_of(check.figure)},
                             {reason_text(check)}});
     }
@@ -125,7 +114,7 @@ std::vector<std::string> lines_of(const AcceptedHost& host) {
   for (const std::string_view name : accept_checks) {
     const HostCheck& check = check_of(host, name);
     if (lacks(host, check)) lines.push_back(fmt::format("{}: required, but not run", name));
-    if (check.state != CheckState::fail && check.state != CheckState::inconclusive) continue;
+    if (check.state != Fitness::fail && check.state != Fitness::unsure) continue;
     for (const std::string& line : check.evidence) lines.push_back(fmt::format("{}: {}", name, one_line(line, 400)));
     if (check.evidence.empty())
       lines.push_back(fmt::format("{}: {} {}", name, one_line(check.of, 200), figure_text(check)));
@@ -142,14 +131,14 @@ std::vector<std::string> lines_of(const AcceptedHost& host) {
 }
 
 std::string counts_text(const Acceptance& acceptance) {
-  const auto count = [&](CheckState state) {
+  const auto count = [&](Fitness state) {
     return std::count_if(acceptance.hosts.begin(), acceptance.hosts.end(),
                          [state](const AcceptedHost& host) { return host.state() == state; });
   };
   const std::size_t floors = acceptance.not_measured.size();
-  return fmt::format("hosts passed: {} · failed: {} · inconclusive: {}{}{}{}", count(CheckState::pass),
-                     count(CheckState::fail), count(CheckState::inconclusive),
-                     count(CheckState::not_run) > 0 ? fmt::format(" · not judged: {}", count(CheckState::not_run)) : "",
+  return fmt::format("hosts passed: {} · failed: {} · inconclusive: {}{}{}{}", count(Fitness::pass),
+                     count(Fitness::fail), count(Fitness::unsure),
+                     count(Fitness::unknown) > 0 ? fmt::format(" · not judged: {}", count(Fitness::unknown)) : "",
                      floors > 0 ? " · not measured: " + plural(static_cast<std::int64_t>(floors), "floor") : "",
                      acceptance.finished ? "" : " · not complete");
 }
@@ -184,10 +173,10 @@ Document accept_document(const Acceptance& acceptance) {
     document.sections.push_back(std::move(missing));
   document.sections.push_back({"accept", "", {main_table(acceptance)}});
   for (const AcceptedHost& host : acceptance.hosts) {
-    const CheckState state = host.state();
+    const Fitness state = host.state();
     // What was not run anywhere is said above.
     if (std::none_of(host.checks.begin(), host.checks.end(), [](const auto& one) {
-          return one.second.state == CheckState::fail || one.second.state == CheckState::inconclusive;
+          return one.second.state == Fitness::fail || one.second.state == Fitness::unsure;
         }))
       continue;
     document.sections.push_back({"host-" + host.host,
@@ -199,26 +188,21 @@ Document accept_document(const Acceptance& acceptance) {
   document.sections.push_back(std::move(checks));
   if (!acceptance.notes.empty()) document.sections.push_back({"notes", "Notes", {List{"notes", acceptance.notes}}});
   document.verdict = counts_text(acceptance);
-  const ExitCode code = acceptance.code();
-  document.tone = code == ExitCode::ok ? Tone::good : code == ExitCode::failed ? Tone::bad : Tone::warn;
+  document.tone = verdict_tone(acceptance.fitness());
   return document;
 }
 
 Json accept_json(const Acceptance& acceptance, bool with_serials) {
-  const ExitCode code = acceptance.code();
   Json json = {
       {"schema", 1}, {"level", acceptance.level}, {"started", acceptance.started}, {"seconds", acceptance.seconds}};
-  json["verdict"] = !acceptance.finished       ? Json(nullptr)
-                    : code == ExitCode::ok     ? Json("pass")
-                    : code == ExitCode::failed ? Json("fail")
-                                               : Json("inconclusive");
+  json["verdict"] = acceptance.finished ? Json(name_of(acceptance.fitness(), verdict_words)) : Json();
   json["hosts"] = Json::array();
   for (const AcceptedHost& host : acceptance.hosts) {
-    Json row = {{"host", host.host}, {"state", name_of(host.state())}, {"checks", Json::array()}};
+    Json row = {{"host", host.host}, {"state", name_of(host.state(), check_words)}, {"checks", Json::array()}};
     for (const std::string_view name : accept_checks) {
       const HostCheck& check = check_of(host, name);
       Json one = {{"name", name},
-                  {"state", name_of(check.state)},
+                  {"state", name_of(check.state, check_words)},
                   {"figure", json_of(check.figure)},
                   {"floor", json_of(check.floor)},
                   {"unit", check.unit.empty() ? Json(nullptr) : Json(check.unit)},
@@ -229,7 +213,7 @@ Json accept_json(const Acceptance& acceptance, bool with_serials) {
       if (check.required) one["required"] = true;
       row["checks"].push_back(std::move(one));
     }
-    if (host.state() == CheckState::fail) row["failed"] = failed_json(host, with_serials);
+    if (host.state() == Fitness::fail) row["failed"] = failed_json(host, with_serials);
     json["hosts"].push_back(std::move(row));
   }
   json["not_measured"] = Json::array();
@@ -252,7 +236,7 @@ std::string accept_csv(const Acceptance& acceptance) {
     for (const std::string_view name : accept_checks) {
       const HostCheck& check = check_of(host, name);
       const std::string bound = !check.floor ? "" : check.at_most ? "at_most" : "at_least";
-      text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_field(host.host), name, name_of(check.state),
+      text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_field(host.host), name, name_of(check.state, check_words),
                           csv_field(check.of), plain(check.figure), check.unit, bound, plain(check.floor),
                           csv_field(fmt::format("{}", fmt::join(check.evidence, "; "))));
     }

@@ -1,10 +1,12 @@
 #include "reports/acceptance/document.h"
 
 #include "harness/core/text.h"
+#include "harness/core/words.h"
 #include "harness/fitness/floors/words.h"
-#include "harness/json/json.h"
+#include "harness/json/members.h"
 #include "harness/runs/figures.h"
 #include "harness/runs/machine.h"
+#include "reports/model/fitness.h"
 #include "reports/model/words.h"
 #include "reports/render/render.h"
 
@@ -24,31 +26,13 @@ namespace {
 constexpr std::size_t max_culprits = 5;    // listed per floor
 constexpr std::size_t max_in_json = 1000;  // records per floor, worst first; all are counted
 
-std::string_view word_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::pass: return "PASS";
-    case Verdict::fail: return "FAIL";
-    case Verdict::inconclusive: return "INCONCLUSIVE";
-    case Verdict::not_judged: break;
-  }
-  return "NOT JUDGED";
-}
-
-Tone tone_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::pass: return Tone::good;
-    case Verdict::fail: return Tone::bad;
-    case Verdict::inconclusive: return Tone::warn;
-    case Verdict::not_judged: break;
-  }
-  return Tone::faint;
-}
+constexpr FitnessWords shown_words = {"PASS", "NOT JUDGED", "INCONCLUSIVE", "FAIL"};
 
 // The record that decides the verdict: the worst one judged; null if the floor failed for lack of records.
 const Judgement* decisive(const FloorResult& result) {
-  const Outcome wanted = result.verdict == Verdict::pass           ? Outcome::pass
-                         : result.verdict == Verdict::inconclusive ? Outcome::inconclusive
-                                                                   : Outcome::fail;
+  const Outcome wanted = result.verdict == Fitness::pass     ? Outcome::pass
+                         : result.verdict == Fitness::unsure ? Outcome::inconclusive
+                                                             : Outcome::fail;
   for (const Judgement& each : result.records)
     if (each.outcome == wanted) return &each;
   for (const Judgement& each : result.records)
@@ -66,10 +50,10 @@ std::size_t judged_records(const FloorResult& result) {
 std::string line_of(const FloorResult& result) {
   const Floor& floor = *result.floor;
   const Judgement* worst = decisive(result);
-  if (!worst || !worst->value) return fmt::format("{}  {}", word_of(result.verdict), floor_title(floor));
+  if (!worst || !worst->value) return fmt::format("{}  {}", name_of(result.verdict, shown_words), floor_title(floor));
   const std::string filters = filters_text(floor);
   const std::size_t judged = judged_records(result);
-  return fmt::format("{}  {}{} {} {}  {}{}", word_of(result.verdict), one_line(floor.key, 400),
+  return fmt::format("{}  {}{} {} {}  {}{}", name_of(result.verdict, shown_words), one_line(floor.key, 400),
                      filters.empty() ? "" : fmt::format(" ({})", filters), one_line(floor.metric, 80),
                      comparison_text(floor, *worst), place_text(*worst),
                      judged > 1 ? fmt::format("  (worst of {})", judged) : "");
@@ -89,7 +73,7 @@ std::vector<std::string> details_of(const FloorResult& result) {
   const Floor& floor = *result.floor;
   const Judgement* worst = decisive(result);
   std::vector<std::string> lines;
-  if (result.verdict != Verdict::pass) {
+  if (result.verdict != Fitness::pass) {
     const bool of_record = worst && (worst->value || worst->outcome == Outcome::unusable);
     std::string line = result.reason;
     if (of_record && !worst->culprit.empty()) line += "; " + worst->culprit;
@@ -119,18 +103,15 @@ std::vector<std::string> details_of(const FloorResult& result) {
   if (result.of_other_unit > 0)
     lines.push_back(fmt::format("not counted: {} whose {} is not in {}", plural(result.of_other_unit, "record"),
                                 one_line(floor.metric, 80), one_line(floor.unit, 40)));
-  if (result.verdict == Verdict::fail || result.verdict == Verdict::inconclusive)
+  if (result.verdict == Fitness::fail || result.verdict == Fitness::unsure)
     lines.push_back("source of the limit: " + one_line(floor.source, 400));
   return lines;
 }
 
 std::string counts_text(const CheckResult& result) {
-  return fmt::format("passed: {} · failed: {} · inconclusive: {} · not judged: {}", result.count(Verdict::pass),
-                     result.count(Verdict::fail), result.count(Verdict::inconclusive),
-                     result.count(Verdict::not_judged));
+  return fmt::format("passed: {} · failed: {} · inconclusive: {} · not judged: {}", result.count(Fitness::pass),
+                     result.count(Fitness::fail), result.count(Fitness::unsure), result.count(Fitness::unknown));
 }
-
-Json maybe(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json record_json(const Judgement& each) {
   const Record& record = *each.entry.record;
@@ -146,9 +127,9 @@ Json record_json(const Judgement& each) {
   json["culprit"] = each.culprit;
   json["verdict"] = name_of(each.outcome);
   json["reason"] = each.reason;
-  json["value"] = maybe(each.value);
+  json["value"] = json_of(each.value);
   json["ci95"] = interval_json(each.range);
-  json["limit"] = maybe(each.limit);
+  json["limit"] = json_of(each.limit);
   if (each.median) json["fleet_median"] = *each.median;
   if (each.members > 0) json["fleet_members"] = each.members;
   return json;
@@ -156,7 +137,7 @@ Json record_json(const Judgement& each) {
 
 Json result_json(const FloorResult& result) {
   Json json = floor_json(*result.floor);
-  json["verdict"] = name_of(result.verdict);
+  json["verdict"] = name_of(result.verdict, floor_words);
   json["reason"] = result.reason;
   if (result.of_other_unit > 0) json["of_other_unit"] = result.of_other_unit;
   json["counts"] = Json::object();
@@ -210,22 +191,19 @@ Document check_document(const CheckResult& result) {
   document.sections.push_back(std::move(floors));
   if (!result.notes.empty()) document.sections.push_back({"left-out", "Left out", {List{"left-out", result.notes}}});
   document.verdict = counts_text(result);
-  document.tone = result.code() == ExitCode::ok       ? Tone::good
-                  : result.code() == ExitCode::failed ? Tone::bad
-                                                      : Tone::warn;
+  document.tone = verdict_tone(result.fitness());
   return document;
 }
 
 Json check_json(const CheckResult& result) {
-  const ExitCode code = result.code();
   Json json;
   json["schema"] = 1;
   json["floors_file"] = result.floors->name;
-  json["verdict"] = code == ExitCode::ok ? "pass" : code == ExitCode::failed ? "fail" : "inconclusive";
-  json["counts"] = {{"pass", result.count(Verdict::pass)},
-                    {"fail", result.count(Verdict::fail)},
-                    {"inconclusive", result.count(Verdict::inconclusive)},
-                    {"not_judged", result.count(Verdict::not_judged)}};
+  json["verdict"] = name_of(result.fitness(), verdict_words);
+  json["counts"] = {{"pass", result.count(Fitness::pass)},
+                    {"fail", result.count(Fitness::fail)},
+                    {"inconclusive", result.count(Fitness::unsure)},
+                    {"not_judged", result.count(Fitness::unknown)}};
   json["floors"] = Json::array();
   for (const FloorResult& each : result.results) json["floors"].push_back(result_json(each));
   json["notes"] = result.notes;
@@ -243,11 +221,9 @@ TestSuite check_suite(const CheckResult& result) {
     test.classname = result.floors->name;
     test.name = floor_title(*each.floor);
     test.message = each.reason;
-    if (each.verdict == Verdict::fail) test.outcome = TestCase::Outcome::failed;
-    if (each.verdict == Verdict::inconclusive || each.verdict == Verdict::not_judged) {
-      test.outcome = TestCase::Outcome::skipped;
-      test.message = fmt::format("{}: {}", name_of(each.verdict), each.reason);
-    }
+    test.outcome = junit_outcome(each.verdict);
+    if (test.outcome == TestCase::Outcome::skipped)
+      test.message = fmt::format("{}: {}", name_of(each.verdict, floor_words), each.reason);
     test.output = line_of(each);
     test.detail = fmt::format("{}", fmt::join(details_of(each), "\n"));
     if (const Judgement* worst = decisive(each); worst && worst->entry.record->seconds > 0)
@@ -258,7 +234,8 @@ TestSuite check_suite(const CheckResult& result) {
 }
 
 VerdictFiles verdict_files(const CheckResult& result) {
-  return {result.code(), render_terminal(check_document(result), {.colour = false, .width = unlimited_columns}),
+  return {exit_code(result.fitness()),
+          render_terminal(check_document(result), {.colour = false, .width = unlimited_columns}),
           dump_document(check_json(result)), render_junit(check_suite(result))};
 }
 

@@ -4,7 +4,7 @@
 #include "harness/core/units.h"
 #include "harness/core/words.h"
 #include "harness/fitness/floors/words.h"
-#include "harness/json/json.h"
+#include "harness/json/members.h"
 #include "reports/model/cells.h"
 #include "reports/model/words.h"
 
@@ -55,8 +55,6 @@ std::string apart_text(const MachineApart& apart) {
                      apart.difference < 0 ? "slower" : "faster", one_line(apart.key, 400));
 }
 
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
 Json case_json(const LearnedFloor& each) {
   const Record& like = *each.like->record;
   Json json = {{"key", like.key},
@@ -68,11 +66,11 @@ Json case_json(const LearnedFloor& each) {
                {"median", each.median},
                {"machines", each.machines},
                {"runs", each.runs},
-               {"between", or_null(each.between)},
-               {"within", or_null(each.within)}};
+               {"between", json_of(each.between)},
+               {"within", json_of(each.within)}};
   if (each.limit) {
     json["limit"] = *each.limit;
-    json["loss_found"] = or_null(each.loss);
+    json["loss_found"] = json_of(each.loss);
   } else {
     json["reason"] = each.reason;
   }

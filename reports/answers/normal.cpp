@@ -53,14 +53,14 @@ Said said_by(const fitness::CheckResult& floors) {
     std::string line = figure ? fmt::format("{}: {}", case_title(*result.records.front().entry.record),
                                             fitness::comparison_text(*result.floor, result.records.front()))
                               : fmt::format("{}: {}", fitness::floor_title(*result.floor), result.reason);
-    if (result.verdict == fitness::Verdict::fail) {
+    if (result.verdict == Fitness::fail) {
       if (figure && disturbed(*result.records.front().entry.record)) line += ", disturbed";
       missed.push_back(line);
     }
-    said.evidence.push_back(fmt::format("floor {}: {}", name_of(result.verdict), line));
+    said.evidence.push_back(fmt::format("floor {}: {}", name_of(result.verdict, fitness::floor_words), line));
   }
   const auto all = plural(floors.results.size(), "floor");
-  const std::size_t met = floors.count(fitness::Verdict::pass), unsure = floors.count(fitness::Verdict::inconclusive);
+  const std::size_t met = floors.count(Fitness::pass), unsure = floors.count(Fitness::unsure);
   if (!missed.empty()) {
     said.tone = Tone::bad;
     said.text = fmt::format("of {} {} not met: {}", all,

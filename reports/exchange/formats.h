@@ -6,12 +6,15 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::report {
 
 std::string prometheus_text(const RunSet& runs);
 std::string csv_text(const RunSet& runs);
 std::string gbench_text(const RunSet& runs);
+// Cases that Google Benchmark's JSON has no place for: it is of times.
+std::vector<std::string> cases_without_time(const RunSet& runs);
 std::string bmf_text(const RunSet& runs);
 std::string trace_text(const RunSet& runs);
 

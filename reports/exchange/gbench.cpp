@@ -48,6 +48,14 @@ std::vector<double> some_of(const std::vector<double>& values) {
   return some;
 }
 
+// The time of a case that has no samples; null if it has none.
+const Metric* time_of(const Record& record) {
+  for (const Metric& metric : record.metrics)
+    if (metric.unit == "s" && metric.better == Better::lower && metric.value && std::isfinite(*metric.value))
+      return &metric;
+  return nullptr;
+}
+
 // As Google Benchmark writes what SkipWithError() and SkipWithMessage() ended.
 void add_not_ok(Json& all, const Record& record) {
   Json json = entry_json(record, 0, {{"run_type", "iteration"}, {"repetitions", 1}, {"repetition_index", 0}});
@@ -61,8 +69,10 @@ void add_not_ok(Json& all, const Record& record) {
 void add_case(Json& all, const Entry& entry) {
   const Record& record = *entry.record;
   if (record.status != Status::ok) return add_not_ok(all, record);
-  if (record.samples.unit != "s") return;
-  const std::vector<double> every = samples_of(entry).values;
+  std::vector<double> every;
+  if (record.samples.unit == "s") every = samples_of(entry).values;
+  if (every.empty())
+    if (const Metric* const time = time_of(record)) every = {*time->value};
   if (every.empty()) return;
   const std::vector<double> values = some_of(every);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -77,6 +87,16 @@ void add_case(Json& all, const Entry& entry) {
 }
 
 }  // namespace
+
+std::vector<std::string> cases_without_time(const RunSet& runs) {
+  std::vector<std::string> cases;
+  each_newest(runs, [&](const MachineRuns&, const Entry& entry) {
+    const Record& record = *entry.record;
+    const bool samples = record.samples.unit == "s" && record.samples.count > 0;
+    if (record.status == Status::ok && !samples && !time_of(record)) cases.push_back(record.key);
+  });
+  return cases;
+}
 
 std::string gbench_text(const RunSet& runs) {
   Json context = Json::object(), benchmarks = Json::array();

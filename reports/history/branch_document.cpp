@@ -1,4 +1,4 @@
-// What became slower on a branch, for people and for machines.
+// The comparison of a branch, for people and for machines.
 #include "reports/history/document.h"
 #include "reports/model/cells.h"
 

@@ -84,6 +84,18 @@ std::vector<Cell> event_row(const Event& event) {
           text_cell(why(event))};
 }
 
+// Speed from the track's night `first` on, as a share of that of `level`, over the nights since `origin`.
+report::Curve curve_of(const TrackedSeries& series, std::size_t first, double level, Night origin) {
+  report::Curve curve{series.name, report::Mark::line_and_points, {}};
+  const Track& track = series.track;
+  for (std::size_t n = first; n < track.nights.size(); ++n)
+    curve.points.push_back({static_cast<double>(track.nights[n] - origin),
+                            std::exp(track.values[n] - level),
+                            {},
+                            date_text(track.nights[n])});
+  return curve;
+}
+
 // Speed of the worst series around an event, as a share of what it was before.
 report::Figure event_figure(const Event& event, const History& history) {
   constexpr std::size_t curves = 5;
@@ -102,14 +114,8 @@ report::Figure event_figure(const Event& event, const History& history) {
     if (!last) continue;
     const std::size_t from = *last + 1 - std::min<std::size_t>(*last + 1, 14);
     const double level = median(std::span(track.values).subspan(from, *last + 1 - from));
-    report::Curve curve{series.name, report::Mark::line_and_points, {}};
-    for (std::size_t n = 0; n < track.nights.size(); ++n)
-      if (track.nights[n] > event.first_after - before)
-        curve.points.push_back({static_cast<double>(track.nights[n] - event.first_after),
-                                std::exp(track.values[n] - level),
-                                {},
-                                date_text(track.nights[n])});
-    figure.curves.push_back(std::move(curve));
+    const std::size_t first = track.count_until(event.first_after - before);
+    figure.curves.push_back(curve_of(series, first, level, event.first_after));
   }
   return figure;
 }
@@ -311,13 +317,7 @@ Section series_section(const History& history, const std::vector<std::size_t>& c
                           cell(one.track.values[*from]), cell(one.track.values.back()), report::share_cell(state.sigma),
                           share(smallest_alarm(state, history.options))});
     if (figure.curves.size() == 5) continue;
-    report::Curve curve{one.name, report::Mark::line_and_points, {}};
-    for (std::size_t n = *from; n < one.track.nights.size(); ++n)
-      curve.points.push_back({static_cast<double>(one.track.nights[n] - history.arrival.last.value_or(0)),
-                              std::exp(one.track.values[n] - one.track.values[*from]),
-                              {},
-                              date_text(one.track.nights[n])});
-    figure.curves.push_back(std::move(curve));
+    figure.curves.push_back(curve_of(one, *from, one.track.values[*from], history.arrival.last.value_or(0)));
   }
   section.blocks.push_back(std::move(table));
   if (left_out > 0) section.blocks.push_back(not_shown(left_out));

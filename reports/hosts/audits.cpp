@@ -158,6 +158,11 @@ Document audit_document(const AuditedFleet& fleet) {
   document.sections.push_back({"hosts", "Hosts", {host_table(hosts)}});
   if (Table problems = problem_table(hosts); !problems.rows.empty())
     document.sections.push_back({"problems", "Problems", {std::move(problems)}});
+  Section printed{"printed", "Printed beside the answers", {}};
+  for (const auto& host : hosts)
+    if (!host.banner.empty())
+      printed.blocks.emplace_back(Text{fmt::format("{}: {}", host.host, one_line(host.banner))});
+  if (!printed.blocks.empty()) document.sections.push_back(std::move(printed));
   if (!drift.empty())
     document.sections.push_back({"drift", "Where hosts differ", {drift_table(drift)}});
   else if (answered > 1)

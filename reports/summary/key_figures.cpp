@@ -152,14 +152,18 @@ class Chooser {
     }
   }
 
-  // Families without a rule: the first figure of each, by name.
+  // Families without a rule: the first figure of each, by name; of what was imported with sizes, the largest.
   void others() {
     std::map<std::string, const Entry*> first;
     for (const Entry* entry : entries_) {
       const Record& record = *entry->record;
       if (used_.contains(record.family) || !headline_metric(record)) continue;
       const auto [place, fresh] = first.try_emplace(record.family, entry);
-      if (!fresh && record.key < place->second->record->key) place->second = entry;
+      const auto size = [](const Record& one) {
+        return one.family == "imported" ? param_number(one, "bytes").value_or(0) : 0;
+      };
+      const Record& known = *place->second->record;
+      if (!fresh && std::pair(-size(record), record.key) < std::pair(-size(known), known.key)) place->second = entry;
     }
     int place = 100;
     for (const auto& [family, entry] : first)

@@ -17,7 +17,7 @@ from assay_case import AssayCase
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from fake_machine import write_machine  # noqa: E402
 
-CHECKS = ["audit", "host", "pairs", "collectives", "training", "storage", "burn-in", "fabric"]
+CHECKS = ["audit", "host", "pairs", "collectives", "training"]
 GEMM = {"family": "gemm", "dtype": "f32", "m": 64, "n": 64, "k": 64}
 
 
@@ -58,7 +58,7 @@ class Accept(AssayCase):
         self.assertEqual(list(checks), CHECKS)
         self.assertEqual(checks["host"]["state"], "pass", checks)
         self.assertEqual(checks["training"]["state"], "pass", checks)
-        for name in ("pairs", "collectives", "storage", "burn-in", "fabric"):
+        for name in ("pairs", "collectives"):
             self.assertEqual(checks[name]["state"], "not_run")
             self.assertTrue(checks[name]["evidence"], name)
         self.assertEqual((self.dir / "copy.json").read_text(), (self.dir / "out/accept.json").read_text())
@@ -153,8 +153,6 @@ class Accept(AssayCase):
             self.assertEqual((found["state"], found["required"], found["evidence"]), ("not_run", True, [why]))
             self.assertIn(f"required, but not run: {check}: {why} (all hosts)", " ".join(done.stdout.split()))
             self.assertRegex(done.stderr, rf"(?m)^  {check} +not run, so no host can pass: {why}")
-        self.level(training=[], required=["host", "burn-in"])
-        self.assertRegex(self.accept("--dry-run", code=0).stdout, r"burn-in +not run, so no host can pass: Assay has no such stage")
         # A level may say that it does without.
         self.level(training=[], pairs=["product"], collectives=["product"], required=["host", "collectives"],
                    not_run={"collectives": "no"})
@@ -200,11 +198,10 @@ class Accept(AssayCase):
 
     def test_a_dry_run_says_what_would_run_and_leaves_nothing(self):
         before = sorted(self.dir.rglob("*"))
-        for level in ("quick", "day", "burn-in"):
+        for level in ("quick", "day"):
             done = self.accept("--dry-run", level=level, code=0)
-            for word in ("audit", "host", "pairs", "training", "fabric", "about", "at most"):
+            for word in ("audit", "host", "pairs", "training", "about", "at most"):
                 self.assertIn(word, done.stdout)
-        self.assertIn("this level runs what day runs", done.stdout)
         self.assertEqual(sorted(self.dir.rglob("*")), before)
 
     def test_the_time_of_quick_on_this_host(self):
@@ -225,6 +222,10 @@ class Accept(AssayCase):
         self.refused("accept", "--level", "levels/typo.json", says=["hots", "host"])
         self.level("words", required=["hots"], not_run={"burnin": "x"})
         self.refused("accept", "--level", "levels/words.json", lines=2, says=["levels/words.json", "did you mean"])
+        # What the level requires is never taken for nothing.
+        self.level("words", required=["host", "storage"])
+        self.refused("accept", "--level", "levels/words.json", says=["levels/words.json", "storage", "training"])
+        self.refused("accept", "--level", "burn-in", says=["unknown level", "burn-in", "day, quick"])
         self.level("plan", pairs=["no-such-plan"])
         self.refused("accept", "--level", "levels/plan.json", says="no-such-plan")
         self.assertEqual(sorted(path.name for path in self.dir.iterdir()), ["f.json", "levels"])

@@ -63,6 +63,15 @@ cat {self.answers}/$1.json 2>/dev/null || {{ echo "connect to host $1: No route 
                 pass
         return marked
 
+    def test_a_banner_before_the_answer_is_skipped_and_shown(self):
+        self.host("a1")
+        self.host("a2")
+        self.script("a1", "echo 'Welcome to a1'\n")
+        hosts, _ = self.audit_json("a1", "a2")
+        self.assertEqual((hosts["a1"]["state"], hosts["a1"]["banner"]), ("ok", "Welcome to a1"))
+        self.assertNotIn("banner", hosts["a2"])
+        self.assertIn("a1: Welcome to a1", self.audit("a1", "a2").stdout)
+
     def test_healthy_hosts_that_are_alike(self):
         for name in ("a1", "a2", "a3"):
             self.host(name)

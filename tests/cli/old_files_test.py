@@ -64,6 +64,12 @@ class OldAcceptance(AssayCase):
         self.assertEqual([states[name] for name in ("audit", "host", "training")], ["pass"] * 3)
         self.assertEqual(document["verdict"], "pass")
 
+    def test_one_of_a_level_that_is_gone_says_so(self):
+        shutil.copytree(OLD / "acceptance", self.dir / "a")
+        state = self.dir / "a/out/state.json"
+        state.write_text(state.read_text().replace("@DIR@/levels/level.json", "/opt/assay/configs/accept/burn-in.json"))
+        self.refused("accept", "--resume", "a/out", says=["--resume a/out", "accept/burn-in.json", "no such file"])
+
 
 class OldStore(AssayCase):
     def test_events_keep_their_ids_and_decisions(self):

@@ -1,4 +1,5 @@
-"""How the folders of the product depend on each other: no circle of includes, and docs/rooms.svg is up to date."""
+"""How the folders of the product depend on each other: no circle of includes, commands that only read flags and print, and
+docs/rooms.svg is up to date."""
 import pathlib
 import re
 import sys
@@ -73,6 +74,19 @@ class Includes(unittest.TestCase):
             with self.subTest(edge=edge):
                 self.assertTrue(edge in found and circle(found.keys() - KNOWN | {edge}),
                                 "this circle is gone: take the line out of KNOWN in tests/structure/structure_test.py")
+
+
+class Commands(unittest.TestCase):
+    LONG = {"import.cpp"}   # files of more than flags and printing. Take a name out once it is short; add none.
+
+    def test_they_only_read_flags_and_print(self):
+        for path in sorted((ROOT / "cli").rglob("*.cpp")):
+            name, text = str(path.relative_to(ROOT / "cli")), path.read_text()
+            with self.subTest(name):
+                self.assertTrue(len(text.splitlines()) <= 120 or name in self.LONG, "what it does belongs into a room")
+                if name != "launcher.cpp":   # a package's launcher is no command: it becomes the program
+                    self.assertFalse(re.findall(r'#include ("harness/process/(?:run|ask)\.h"|<sys/wait\.h>|<spawn\.h>)', text),
+                                     "rooms run processes, and trials those of this program")
 
 
 class Picture(unittest.TestCase):

@@ -43,15 +43,15 @@ std::string xid_text(const KernelEvent& event) {
 void judge_host(const AuditedHost& from, AcceptedHost& host) {
   HostCheck& check = host.checks["audit"];
   if (from.state != AuditState::ok)
-    check.note(CheckState::fail, fmt::format("{}: {}", assay::word_of(from.state), from.error));
+    check.note(Fitness::fail, fmt::format("{}: {}", assay::word_of(from.state), from.error));
   else
-    check.note(CheckState::pass, "");
+    check.note(Fitness::pass, "");
   for (const Finding& problem : from.problems) {
     if (problem.severity == Severity::fault) {
-      check.note(CheckState::fail, problem_text(problem));
+      check.note(Fitness::fail, problem_text(problem));
       host.problems.push_back(problem.id);
     }
-    if (problem.severity == Severity::warning) check.note(CheckState::pass, "warning: " + problem_text(problem));
+    if (problem.severity == Severity::warning) check.note(Fitness::pass, "warning: " + problem_text(problem));
   }
   host.gpus = from.gpus;
   for (const KernelEvent& event : from.events)
@@ -62,13 +62,13 @@ void judge_host(const AuditedHost& from, AcceptedHost& host) {
 void compare_gpus(std::vector<AcceptedHost>& hosts) {
   std::map<std::size_t, std::size_t> counts;
   for (AcceptedHost& host : hosts)
-    if (host.checks["audit"].state != CheckState::fail || !host.gpus.empty()) ++counts[host.gpus.size()];
+    if (host.checks["audit"].state != Fitness::fail || !host.gpus.empty()) ++counts[host.gpus.size()];
   for (const auto& [gpus, count] : counts)
     if (2 * count > hosts.size())
       for (AcceptedHost& host : hosts)
-        if (host.gpus.size() < gpus && host.checks["audit"].state != CheckState::fail)
-          host.checks["audit"].note(CheckState::fail, fmt::format("{} GPUs, {} of {} hosts have {}", host.gpus.size(),
-                                                                  count, hosts.size(), gpus));
+        if (host.gpus.size() < gpus && host.checks["audit"].state != Fitness::fail)
+          host.checks["audit"].note(Fitness::fail, fmt::format("{} GPUs, {} of {} hosts have {}", host.gpus.size(),
+                                                               count, hosts.size(), gpus));
 }
 
 void judge_drift(const Drift& drift, std::vector<AcceptedHost>& hosts) {
@@ -80,9 +80,9 @@ void judge_drift(const Drift& drift, std::vector<AcceptedHost>& hosts) {
         fmt::format("{} is {}; {} of {} hosts have {}", drift.fact, one.value ? one_line(*one.value) : "absent",
                     drift.count, hosts.size(), drift.majority.value_or(""));
     if (!must_be_equal(drift.fact))
-      host->checks["audit"].note(CheckState::pass, "differs: " + line);
+      host->checks["audit"].note(Fitness::pass, "differs: " + line);
     else
-      host->checks["audit"].note(majority ? CheckState::fail : CheckState::inconclusive, line);
+      host->checks["audit"].note(majority ? Fitness::fail : Fitness::unsure, line);
   }
 }
 
@@ -96,7 +96,7 @@ void judge_audit(const AuditedFleet& audit, std::vector<AcceptedHost>& hosts) {
     if (answer != audit.hosts.end())
       judge_host(*answer, host);
     else
-      host.checks["audit"].note(CheckState::fail, "the audit has no answer of this host");
+      host.checks["audit"].note(Fitness::fail, "the audit has no answer of this host");
   }
   compare_gpus(hosts);
   for (const Drift& one : audit.drift) judge_drift(one, hosts);

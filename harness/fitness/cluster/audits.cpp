@@ -28,6 +28,30 @@ bool differs_by_nature(const std::string& fact) {
   return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return lower.find(part) != lower.npos; });
 }
 
+// The document that a host prints, from a line that begins with "{" to the last "}", and into `banner` what stands
+// around it. Throws Error if there is none.
+Json document_in(std::string_view text, std::string& banner) {
+  constexpr int max_tries = 100;
+  const auto end = text.rfind('}');
+  std::size_t start = 0;
+  for (int i = 0; i < max_tries && end != text.npos && start < end; ++i) {
+    if (text[start] == '{') {
+      try {
+        Json document = parse_untrusted(text.substr(start, end + 1 - start));
+        auto around = std::string(text.substr(0, start)) + std::string(text.substr(end + 1));
+        around.erase(around.find_last_not_of(" \t\r\n") + 1);
+        banner = around.empty() ? around : one_line(around, max_text);
+        return document;
+      } catch (const Error&) {  // a line of a banner
+      }
+    }
+    start = text.find("\n{", start);
+    if (start == text.npos) break;
+    ++start;
+  }
+  return parse_untrusted(text);
+}
+
 }  // namespace
 
 std::size_t AuditedHost::count(Severity severity) const {
@@ -46,7 +70,7 @@ AuditedHost read_audit(const std::string& host, std::string_view json) {
   AuditedHost answer;
   answer.host = host;
   try {
-    const Json document = parse_untrusted(json);
+    const Json document = document_in(json, answer.banner);
     const Json& audit = member(document, "/audit");
     if (!audit.is_object()) return no_audit(host, AuditState::error, "its answer holds no audit");
     static_cast<AuditedMachine&>(answer) = read_value<AuditedMachine>(audit);

@@ -1,5 +1,5 @@
 // The audits of many hosts side by side: what is wrong with which, and where hosts differ that should be alike. Pure
-// functions over what `assay env --audit --json` printed on each host.
+// functions over what `assay audit --json` printed on each host.
 #pragma once
 
 #include "harness/core/error.h"
@@ -20,17 +20,19 @@ constexpr auto words(AuditState) { return std::to_array<std::string_view>({"ok",
 struct AuditedHost : AuditedMachine {
   std::string host;
   AuditState state = AuditState::ok;
-  std::string error;  // why not ok
+  std::string error;   // why not ok
+  std::string banner;  // what the host printed before or after its answer, as its shell's files do
 
   std::size_t count(Severity severity) const;
   static void members(auto& self, auto& io) {
     io.required("host", self.host), io.required("state", self.state), io.null_if_empty("error", self.error);
     io("problems", self.problems), io("facts", self.facts), io("gpus", self.gpus), io("events", self.events);
-    io.sparse("serial", self.serial);
+    io.sparse("serial", self.serial), io.sparse("banner", self.banner);
   }
 };
 
-// A host's answer, which is not trusted: `error` unless it is JSON with an audit of known form. Texts are cut to 2,000
+// A host's answer, which is not trusted: `error` unless it is JSON with an audit of known form, whatever stands in
+// other lines around it. Texts are cut to 2,000
 // bytes and made free of control characters. Lists are kept whole: whoever asks limits the size of an answer.
 AuditedHost read_audit(const std::string& host, std::string_view json);
 AuditedHost no_audit(const std::string& host, AuditState state, std::string_view why);
@@ -68,7 +70,7 @@ struct Drift {
   }
 };
 
-// As `assay env --audit --hostfile --json` prints it.
+// As `assay audit --hostfile --json` prints it.
 struct AuditedFleet {
   int schema = 1;
   std::string error = {};  // why there are no hosts

@@ -1,41 +1,30 @@
 #include "harness/fitness/cluster/cluster.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace assay::fitness {
 
-std::string_view name_of(CheckState state) {
-  switch (state) {
-    case CheckState::pass: return "pass";
-    case CheckState::inconclusive: return "inconclusive";
-    case CheckState::fail: return "fail";
-    case CheckState::not_run: break;
-  }
-  return "not_run";
-}
-
-void HostCheck::note(CheckState found, std::string line) {
-  state = state == CheckState::not_run ? found : std::max(state, found);
+void HostCheck::note(Fitness found, std::string line) {
+  state = state == Fitness::unknown ? found : worst(state, found);
   if (!line.empty()) evidence.push_back(std::move(line));
 }
 
-CheckState AcceptedHost::state() const {
-  CheckState all = CheckState::not_run;
+Fitness AcceptedHost::state() const {
+  std::optional<Fitness> all;  // of the checks that ran, and those that had to
   for (const auto& [name, check] : checks) {
-    const bool lacking = check.required && check.state == CheckState::not_run;
-    const CheckState one = lacking ? CheckState::inconclusive : check.state;
-    if (one != CheckState::not_run) all = all == CheckState::not_run ? one : std::max(all, one);
+    if (check.state == Fitness::unknown && !check.required) continue;
+    const Fitness one = check.state == Fitness::unknown ? Fitness::unsure : check.state;
+    all = all ? worst(*all, one) : one;
   }
-  return all;
+  return all.value_or(Fitness::unknown);
 }
 
-ExitCode Acceptance::code() const {
-  CheckState worst = hosts.empty() ? CheckState::not_run : CheckState::pass;
-  for (const AcceptedHost& host : hosts) worst = std::max(worst, host.state());
-  if (worst == CheckState::fail) return ExitCode::failed;
-  const bool missing = std::any_of(not_measured.begin(), not_measured.end(),
-                                   [](const UnmeasuredFloor& one) { return one.floor.required; });
-  return worst == CheckState::pass && finished && !missing ? ExitCode::ok : ExitCode::no_data;
+Fitness Acceptance::fitness() const {
+  const bool missing = std::ranges::any_of(not_measured, [](const auto& one) { return one.floor.required; });
+  Fitness all = hosts.empty() || missing || !finished ? Fitness::unknown : Fitness::pass;
+  for (const AcceptedHost& host : hosts) all = worst(all, host.state());
+  return all;
 }
 
 }  // namespace assay::fitness

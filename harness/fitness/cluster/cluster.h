@@ -16,12 +16,12 @@
 
 namespace assay::fitness {
 
-enum class CheckState { pass, not_run, inconclusive, fail };  // from best to worst
-std::string_view name_of(CheckState state);
+// Words of states: a check that is unknown was not run.
+inline constexpr FitnessWords check_words = {"pass", "not_run", "inconclusive", "fail"};
 
 // One check of one host.
 struct HostCheck {
-  CheckState state = CheckState::not_run;
+  Fitness state = Fitness::unknown;
   bool required = false;  // by the level: without a result the host has not passed
   // The figure nearest to its limit, or farthest beyond it, in base units; absent: no figure decided.
   std::string of;  // "gemm/.../duration=burst throughput"
@@ -38,13 +38,12 @@ struct HostCheck {
   std::set<std::string> repeat = {};
 
   // Takes the worse of both states.
-  void note(CheckState found, std::string line);
+  void note(Fitness found, std::string line);
 };
 using HostChecks = std::map<std::string, HostCheck>;
 
-// The checks in the order of the table. Storage, burn-in and fabric have no stage yet.
-inline constexpr std::string_view accept_checks[] = {"audit",    "host",    "pairs",   "collectives",
-                                                     "training", "storage", "burn-in", "fabric"};
+// The checks in the order of the table.
+inline constexpr std::string_view accept_checks[] = {"audit", "host", "pairs", "collectives", "training"};
 
 struct AcceptedHost {
   std::string host;
@@ -55,8 +54,8 @@ struct AcceptedHost {
   std::vector<VendorCommand> commands = {};  // to run next; for a host that failed
   std::string evidence_file = {};            // below the folder; empty: none
 
-  // fail if a check failed, inconclusive if one is or a required one was not run, pass if one passed, else not_run.
-  CheckState state() const;
+  // fail if a check failed, unsure if one is or a required one was not run, pass if one passed, else unknown.
+  Fitness state() const;
 };
 
 // A floor that no stage held a figure against.
@@ -91,12 +90,12 @@ struct Acceptance {
   std::vector<UnmeasuredFloor> not_measured = {};
   bool finished = true;
 
-  // failed if a host failed; no_data if one is inconclusive or has not passed any check, or a required floor was not
-  // measured; else ok.
-  ExitCode code() const;
+  // fail if a host failed; unknown or worse unless each has passed a check, every required floor was measured, and all
+  // is finished.
+  Fitness fitness() const;
 };
 
-// The audit (`assay env --audit --hostfile`): fails for a fault, an unreachable host, fewer GPUs than most hosts have,
+// The audit (`assay audit --hostfile`): fails for a fault, an unreachable host, fewer GPUs than most hosts have,
 // and another driver, firmware, kernel, BIOS or NCCL than most. Other facts that differ are mentioned. Fills gpus and
 // xids of `hosts`.
 void judge_audit(const AuditedFleet& audit, std::vector<AcceptedHost>& hosts);
@@ -120,9 +119,6 @@ struct WorldChecks {
 // A plan run by all hosts together: wrong results, lost hosts, stragglers, and in matrices of pairs hosts and links
 // that are slow. Throws UsageError as check() does.
 WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, const StageFloors& floors);
-
-// Those of `hosts` that a message names, as whole words.
-std::vector<std::string> hosts_named(std::string_view text, const std::vector<std::string>& hosts);
 
 // "2 of 14 cases skipped everywhere: KEY (reason)"; empty if every case ran somewhere.
 std::string skips_text(const RunData& run);

@@ -12,7 +12,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <set>
 
@@ -115,11 +114,11 @@ class OfFloor {
       if (check == checks.end() || !one->value || !one->limit) continue;
       if (one->outcome != Outcome::pass) {
         const bool fails = one->outcome == Outcome::fail;
-        add_line(check->second, fails ? CheckState::fail : CheckState::inconclusive, line_of(*one, floor_));
+        add_line(check->second, fails ? Fitness::fail : Fitness::unsure, line_of(*one, floor_));
         check->second.repeat.insert(one->entry.record->key);
         if (fails) check->second.missed.push_back(missed(*one, floor_));
       } else {
-        check->second.note(CheckState::pass, "");
+        check->second.note(Fitness::pass, "");
       }
       const auto [far, fresh] = nearest.try_emplace(place.first, beyond(*one, floor_));
       if (!fresh && beyond(*one, floor_) <= far->second) continue;
@@ -137,7 +136,7 @@ class OfFloor {
     if (!floor_.required || have.empty()) return;
     for (auto& [host, check] : checks) {
       if (!have.contains(host))
-        add_line(check, CheckState::fail,
+        add_line(check, Fitness::fail,
                  fmt::format("no usable record for the required floor {} {}", floor_.key, floor_.metric));
     }
   }
@@ -167,9 +166,9 @@ void judge_status(const RunSet& runs, const std::vector<std::string>& hosts, Hos
     heard.insert(host);
     Counts& counts = by_case[record.identity().unplaced().text()];
     if (record.status == Status::ok)
-      ++counts.ok, checks[host].note(CheckState::pass, "");
+      ++counts.ok, checks[host].note(Fitness::pass, "");
     else if (record.status == Status::failed)
-      add_line(checks[host], CheckState::fail, wrong_text(record)), checks[host].broken.insert(record.key);
+      add_line(checks[host], Fitness::fail, wrong_text(record)), checks[host].broken.insert(record.key);
     else
       counts.others.emplace_back(host, &record);
   }
@@ -179,19 +178,18 @@ void judge_status(const RunSet& runs, const std::vector<std::string>& hosts, Hos
       const std::string line = fmt::format("{}: {}{}", record->key, one_line(record->reason, 300),
                                            counts.ok > 0 ? fmt::format(" (measured on {} others)", counts.ok) : "");
       if (record->status == Status::error)
-        add_line(checks[host], only_here ? CheckState::fail : CheckState::inconclusive, "broke: " + line),
+        add_line(checks[host], only_here ? Fitness::fail : Fitness::unsure, "broke: " + line),
             checks[host].broken.insert(record->key);
       else if (counts.ok > 0)
-        add_line(checks[host], only_here ? CheckState::fail : CheckState::inconclusive, "cannot run here: " + line);
+        add_line(checks[host], only_here ? Fitness::fail : Fitness::unsure, "cannot run here: " + line);
     }
   for (const auto& [name, counts] : by_case)
     for (const auto& [host, record] : counts.others)
-      if (checks[host].state == CheckState::not_run)
-        checks[host].note(CheckState::inconclusive, "every case was skipped: " + one_line(record->reason, 300));
+      if (checks[host].state == Fitness::unknown)
+        checks[host].note(Fitness::unsure, "every case was skipped: " + one_line(record->reason, 300));
   for (const std::string& host : hosts)
     if (!heard.contains(host))
-      checks[host].note(heard.empty() ? CheckState::inconclusive : CheckState::fail,
-                        "no record: lost, or it never began");
+      checks[host].note(heard.empty() ? Fitness::unsure : Fitness::fail, "no record: lost, or it never began");
 }
 
 // Floors without those that compare hosts, or only those.
@@ -234,9 +232,9 @@ void judge_wrong(const Record& record, const std::vector<std::string>& hosts, Wo
   world.repeat = world.repeat || known;
   for (const std::string& host : hosts)
     if (known && culprits.contains(host))
-      add_line(world.checks[host], CheckState::fail, wrong_text(record)), world.checks[host].broken.insert(record.key);
+      add_line(world.checks[host], Fitness::fail, wrong_text(record)), world.checks[host].broken.insert(record.key);
     else if (!known)
-      add_line(world.checks[host], CheckState::fail, wrong_text(record) + "; no host of these stands out");
+      add_line(world.checks[host], Fitness::fail, wrong_text(record) + "; no host of these stands out");
 }
 
 // The hosts whose fault it is that a record broke. Any host may be where a worker crashes or runs out of memory.
@@ -257,7 +255,7 @@ void judge_broken(const Record& record, const std::vector<std::string>& hosts, W
   const bool known = !named.empty() && 2 * named.size() <= hosts.size();
   world.repeat = world.repeat || known;
   for (const std::string& host : known ? named : hosts)
-    add_line(world.checks[host], known ? CheckState::fail : CheckState::inconclusive, line);
+    add_line(world.checks[host], known ? Fitness::fail : Fitness::unsure, line);
 }
 
 // A figure of all hosts together is held against its floor: slow pairs or a straggler explain it, else all are to
@@ -279,32 +277,13 @@ void judge_together(const Judgement& judged, const Floor& floor, const std::set<
       check.culprit = "host " + host;
       line += "; " + slow_with_text(record, pair->second);
     }
-    add_line(check, fails ? CheckState::fail : CheckState::inconclusive, line);
+    add_line(check, fails ? Fitness::fail : Fitness::unsure, line);
     if (fails) check.missed.push_back(missed(judged, floor));
   }
   world.repeat = world.repeat || (fails && pairs.empty() && !stragglers.empty());
 }
 
 }  // namespace
-
-std::vector<std::string> hosts_named(std::string_view text, const std::vector<std::string>& hosts) {
-  const auto of_name = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
-  };
-  std::vector<std::string> named;
-  for (const std::string& host : hosts)
-    for (std::size_t at = text.find(host); at != text.npos; at = text.find(host, at + 1)) {
-      const std::size_t end = at + host.size();
-      // A full stop ends a sentence, or belongs to a longer name.
-      const bool starts = at == 0 || !of_name(text[at - 1]);
-      const bool ends = end == text.size() || !of_name(text[end]) ||
-                        (text[end] == '.' && (end + 1 == text.size() || !of_name(text[end + 1])));
-      if (!starts || !ends) continue;
-      named.push_back(host);
-      break;
-    }
-  return named;
-}
 
 std::string skips_text(const RunData& run) {
   constexpr std::size_t max_named = 3;
@@ -343,7 +322,7 @@ HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::str
   judge_status(set, hosts, checks);
   std::set<std::string> sound;  // a repetition helps only these
   for (const auto& [host, check] : checks)
-    if (check.state == CheckState::pass) sound.insert(host);
+    if (check.state == Fitness::pass) sound.insert(host);
   std::map<std::string, double> nearest;
   const auto apply = [&](const Floors& asked) {
     if (asked.floors.empty()) return;
@@ -378,27 +357,26 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     if (record.status == Status::skipped) skipped = record.reason;
     if (record.status != Status::ok) continue;
     ++measured;
-    for (auto& [host, check] : world.checks) check.note(CheckState::pass, "");
+    for (auto& [host, check] : world.checks) check.note(Fitness::pass, "");
     if (record.matrix) judge_pairs(record, floors.pair_share, world.checks);
     if (record.slow_rank) {
       const std::string host = record.host_of(record.slow_rank->rank);
       ++slow[host];
       for (const std::string& text : record.flags)
         if (text.starts_with(flag::slow_rank) && world.checks.contains(host))
-          add_line(world.checks[host], CheckState::pass, fmt::format("{}: {}", record.key, text));
+          add_line(world.checks[host], Fitness::pass, fmt::format("{}: {}", record.key, text));
     }
   }
   std::set<std::string> stragglers;
   for (const auto& [host, cases] : slow)
     if (cases >= 2 && 2 * cases > measured && world.checks.contains(host)) {
       stragglers.insert(host);
-      world.checks[host].note(CheckState::fail,
-                              fmt::format("slower than the others in {} of {} cases", cases, measured));
+      world.checks[host].note(Fitness::fail, fmt::format("slower than the others in {} of {} cases", cases, measured));
     }
   if (measured == 0)
     for (auto& [host, check] : world.checks)
-      if (check.state == CheckState::not_run)
-        check.note(CheckState::inconclusive, skipped.empty() ? "no record" : "skipped: " + one_line(skipped));
+      if (check.state == Fitness::unknown)
+        check.note(Fitness::unsure, skipped.empty() ? "no record" : "skipped: " + one_line(skipped));
   const Floors asked = floors.user ? part_of(*floors.user, false) : Floors();
   if (!asked.floors.empty()) {
     const CheckResult result = check(set, asked, floors.families);

@@ -19,15 +19,9 @@ constexpr std::size_t max_lines = 8;  // of evidence for one check
 
 }  // namespace
 
-void add_line(HostCheck& check, CheckState state, const std::string& line) {
+void add_line(HostCheck& check, Fitness state, const std::string& line) {
   const std::size_t shown = check.evidence.size();
   check.note(state, shown < max_lines ? line : shown == max_lines ? "and more" : "");
-}
-
-std::string host_of_rank(const Record& record, int rank) {
-  for (const RankResult& one : record.ranks)
-    if (one.rank == rank) return one.host;
-  return {};
 }
 
 void judge_pairs(const Record& record, double share, HostChecks& checks) {
@@ -48,7 +42,7 @@ void judge_pairs(const Record& record, double share, HostChecks& checks) {
   const auto figure = [&](double value) { return higher ? value : 1 / value; };
   std::set<std::size_t> slow;
   for (std::size_t i = 0; i < n; ++i) {
-    const std::string host = host_of_rank(record, matrix.ranks[i]);
+    const std::string host = record.host_of(matrix.ranks[i]);
     if (!checks.contains(host)) continue;
     HostCheck& check = checks[host];
     for (const bool sends : {true, false}) {
@@ -68,7 +62,7 @@ void judge_pairs(const Record& record, double share, HostChecks& checks) {
       }
       if (best >= limit) continue;
       slow.insert(i);
-      add_line(check, CheckState::fail,
+      add_line(check, Fitness::fail,
                fmt::format("{}: even its fastest link is slow in {}: {}, the median pair {} ({} at least)", record.key,
                            sends ? "sending" : "receiving", format_quantity(figure(best), matrix.unit),
                            format_quantity(figure(limit / share), matrix.unit), format_percent(share)));
@@ -77,10 +71,10 @@ void judge_pairs(const Record& record, double share, HostChecks& checks) {
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < n; ++j) {
       if (i == j || slow.contains(i) || slow.contains(j) || !(speed(i, j) < limit)) continue;
-      const std::string from = host_of_rank(record, matrix.ranks[i]), to = host_of_rank(record, matrix.ranks[j]);
+      const std::string from = record.host_of(matrix.ranks[i]), to = record.host_of(matrix.ranks[j]);
       for (const std::string& host : {from, to})
         if (checks.contains(host))
-          add_line(checks[host], CheckState::inconclusive,
+          add_line(checks[host], Fitness::unsure,
                    fmt::format("{}: the link {} -> {} is slow: {}, the median pair {}", record.key, from, to,
                                format_quantity(matrix.values[i * n + j], matrix.unit),
                                format_quantity(figure(limit / share), matrix.unit)));
@@ -101,7 +95,7 @@ std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, co
   };
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < n; ++j) {
-      const std::string from = host_of_rank(record, matrix.ranks[i]), to = host_of_rank(record, matrix.ranks[j]);
+      const std::string from = record.host_of(matrix.ranks[i]), to = record.host_of(matrix.ranks[j]);
       const double value = matrix.values[i * n + j];
       if (from == to || !std::isfinite(value)) continue;
       const double beyond = shortfall(value, floor.bound, limit);

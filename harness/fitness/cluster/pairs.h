@@ -13,9 +13,7 @@ namespace assay::fitness {
 inline constexpr std::size_t min_fleet = 3;  // hosts that have a median
 
 // Notes a state; what it rests on only while the check has few lines of evidence.
-void add_line(HostCheck& check, CheckState state, const std::string& line);
-// Empty if the record does not say.
-std::string host_of_rank(const Record& record, int rank);
+void add_line(HostCheck& check, Fitness state, const std::string& line);
 
 // One figure per pair: the host whose fastest link, in sending or in receiving, is slower than the share of the median
 // has a slow port; a slow link between two other hosts may be the fault of either.

@@ -124,7 +124,7 @@ void conclude(FloorResult& result, const RunSet& runs, const std::vector<std::st
       if (each.outcome == outcome) return &each;
     return nullptr;
   };
-  const auto settle = [&](Verdict verdict, std::string reason) {
+  const auto settle = [&](Fitness verdict, std::string reason) {
     result.verdict = verdict;
     result.reason = std::move(reason);
   };
@@ -132,17 +132,17 @@ void conclude(FloorResult& result, const RunSet& runs, const std::vector<std::st
   const Judgement* unusable = first(Outcome::unusable);
   const Judgement* unsure = first(Outcome::inconclusive);
   const Judgement* passed = first(Outcome::pass);
-  if (failed) return settle(Verdict::fail, failed->reason);
-  if (floor.required && unusable) return settle(Verdict::fail, "required, but " + unusable->reason);
+  if (failed) return settle(Fitness::fail, failed->reason);
+  if (floor.required && unusable) return settle(Fitness::fail, "required, but " + unusable->reason);
   if (floor.required && !hosts.empty() && (unsure || passed))
-    return settle(Verdict::fail, fmt::format("required, but no record of host {}", fmt::join(hosts, "; host ")));
-  if (unsure) return settle(Verdict::inconclusive, unsure->reason);
+    return settle(Fitness::fail, fmt::format("required, but no record of host {}", fmt::join(hosts, "; host ")));
+  if (unsure) return settle(Fitness::unsure, unsure->reason);
   if (const std::string left = rules.whole_runs && floor.required && passed ? unfinished(floor, runs) : "";
       !left.empty())
-    return settle(Verdict::inconclusive, "required, but " + left);
-  if (passed) return settle(Verdict::pass, passed->reason);
-  if (unusable) return settle(Verdict::not_judged, unusable->reason);
-  settle(floor.required ? Verdict::fail : Verdict::not_judged, (floor.required ? "required, but " : "") + missing);
+    return settle(Fitness::unsure, "required, but " + left);
+  if (passed) return settle(Fitness::pass, passed->reason);
+  if (unusable) return settle(Fitness::unknown, unusable->reason);
+  settle(floor.required ? Fitness::fail : Fitness::unknown, (floor.required ? "required, but " : "") + missing);
 }
 
 // The first metric of that name in another unit, if it has any.
@@ -203,25 +203,15 @@ std::vector<std::string> notes_of(const RunSet& runs) {
 
 }  // namespace
 
-std::string_view name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::pass: return "pass";
-    case Verdict::fail: return "fail";
-    case Verdict::inconclusive: return "inconclusive";
-    case Verdict::not_judged: break;
-  }
-  return "not judged";
-}
-
-std::size_t CheckResult::count(Verdict verdict) const {
+std::size_t CheckResult::count(Fitness verdict) const {
   return static_cast<std::size_t>(std::count_if(
       results.begin(), results.end(), [verdict](const FloorResult& result) { return result.verdict == verdict; }));
 }
 
-ExitCode CheckResult::code() const {
-  if (runs->entries().empty()) return ExitCode::no_data;
-  if (count(Verdict::fail) > 0) return ExitCode::failed;
-  return count(Verdict::inconclusive) > 0 || count(Verdict::pass) == 0 ? ExitCode::no_data : ExitCode::ok;
+Fitness CheckResult::fitness() const {
+  if (count(Fitness::fail) > 0) return Fitness::fail;
+  if (count(Fitness::unsure) > 0) return Fitness::unsure;
+  return count(Fitness::pass) > 0 ? Fitness::pass : Fitness::unknown;
 }
 
 CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std::string> families,

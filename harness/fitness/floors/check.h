@@ -1,10 +1,11 @@
 // What runs measured against what a machine must reach.
 #pragma once
 
-#include "harness/core/error.h"
+#include "harness/fitness/fitness.h"
 #include "harness/fitness/floors/floors.h"
 #include "harness/runs/run_set.h"
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -22,7 +23,9 @@ enum class Outcome {
   pass,
   refused,  // ignored: its protocol or hardware is not what the floor asks for, or it lacks the metric
 };
-std::string_view name_of(Outcome outcome);
+constexpr auto words(Outcome) {
+  return std::to_array<std::string_view>({"fail", "inconclusive", "unusable", "pass", "refused"});
+}
 
 struct Judgement {
   Entry entry;
@@ -37,12 +40,13 @@ struct Judgement {
   std::size_t members = 0;        // of the fleet
 };
 
-enum class Verdict { pass, fail, inconclusive, not_judged };
-std::string_view name_of(Verdict verdict);
+// Words of `verdict`, and of the whole in documents, where somebody has to look at what is unknown.
+inline constexpr FitnessWords floor_words = {"pass", "not_judged", "inconclusive", "fail"};
+inline constexpr FitnessWords verdict_words = {"pass", "inconclusive", "inconclusive", "fail"};
 
 struct FloorResult {
   const Floor* floor = nullptr;
-  Verdict verdict = Verdict::not_judged;
+  Fitness verdict = Fitness::unknown;
   std::string reason;              // why it is not simply a pass
   std::vector<Judgement> records;  // worst first
   std::size_t of_other_unit = 0;   // records that the key matches, passed over: their metric has another unit
@@ -57,9 +61,9 @@ struct CheckResult {
   std::vector<FloorResult> results;  // one per floor, in the file's order
   std::vector<std::string> notes;    // what was left out: unreadable lines, copies, injected records
 
-  std::size_t count(Verdict verdict) const;
-  // failed if a floor failed; no_data if one is inconclusive, none was judged or no case finished.
-  ExitCode code() const;
+  std::size_t count(Fitness verdict) const;
+  // fail if a floor failed, unsure if one is, unknown if none was judged: also if no case finished.
+  Fitness fitness() const;
 };
 
 // Rules that have changed since packs were first written: a pack is judged by those of its time.

@@ -1,5 +1,6 @@
 // Reads a floors file strictly: a limit without a source is refused.
 #include "harness/fitness/floors/floors.h"
+#include "harness/core/configs.h"
 #include "harness/json/json.h"
 #include "harness/runs/filled_text.h"
 
@@ -104,6 +105,13 @@ Floors load_floors(const std::filesystem::path& path) { return floors_of(read_js
 
 Floors parse_floors(std::string_view text, const std::filesystem::path& path) {
   return floors_of(parse_json(text, path.string()), path);
+}
+
+Floors find_floors(const std::string& word) {
+  std::error_code none;
+  const std::filesystem::path path = word;
+  const bool exists = std::filesystem::exists(path, none) && !std::filesystem::is_directory(path, none);
+  return load_floors(exists ? path : find_config("floors", "floors file", word));
 }
 
 }  // namespace assay::fitness

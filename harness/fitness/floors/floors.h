@@ -41,4 +41,7 @@ Floors load_floors(const std::filesystem::path& path);
 // The same from a file's text; `path` is only its name.
 Floors parse_floors(std::string_view text, const std::filesystem::path& path);
 
+// Those in the file of this name if it exists, else in the one that configs/floors has. Throws as load_floors() does.
+Floors find_floors(const std::string& word);
+
 }  // namespace assay::fitness

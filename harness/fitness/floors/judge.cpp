@@ -98,17 +98,6 @@ std::string rank_text(const RankResult& rank, bool with_number) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string_view name_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::fail: return "fail";
-    case Outcome::inconclusive: return "inconclusive";
-    case Outcome::unusable: return "unusable";
-    case Outcome::pass: return "pass";
-    case Outcome::refused: break;
-  }
-  return "refused";
-}
-
 // A figure without an interval (too few or too correlated samples) is judged by its value alone: inconclusive would
 // leave every short run without a verdict. The line says that there was no interval; a floor that must hold with 95 %
 // certainty asks for `min_samples` in its protocol.

@@ -50,7 +50,7 @@ class Facts {
  public:
   explicit Facts(const store::Contents& contents) : contents_(contents) {}
 
-  // What changed from one run to another.
+  // The facts that changed from one run to another.
   std::set<Transition> between(std::int32_t before, std::int32_t after) const {
     std::set<Transition> all;
     const store::Run &a = run(before), &b = run(after);
@@ -171,7 +171,7 @@ class Inquiry {
   }
 
  private:
-  // Of a series across the effect's gap.
+  // The facts that changed across the effect's gap, for a series.
   const std::set<Transition>& changes_of(std::size_t i) {
     const auto [at, fresh] = changes_.try_emplace(i);
     if (!fresh) return at->second;

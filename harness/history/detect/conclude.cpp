@@ -115,7 +115,7 @@ void conclude(const Track& track, const Options& options, const NightSummary& ni
     return median_of(std::span(track.values).subspan(first, count));
   };
   const Night since = drift_start(state);
-  const std::size_t start = index_in(track, since);
+  const std::size_t start = track.index_of(since);
   const bool may_drift =
       n - start >= drift_first + 2 * drift_last &&
       std::abs(level(n - drift_last, drift_last) - level(start, drift_first)) > 0.5 * options.tolerance;

@@ -1,6 +1,7 @@
 // All series: walked one by one, in threads; then each night's alarms are decided over all of them.
 #include "harness/history/detect/detector.h"
 
+#include "harness/core/error.h"
 #include "harness/history/detect/groups.h"
 #include "harness/history/detect/regimes.h"
 

@@ -4,6 +4,7 @@
 #include "harness/history/night.h"
 #include "harness/statistics/statistics.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -26,6 +27,15 @@ struct Track {
   // Nights from which on the hardware is another (a replaced GPU). Their values start a regime, which inherits the
   // noise of the regime before and is no event of the detector's.
   std::vector<Night> replaced = {};
+
+  // The index of the first night from `night` on; their number if there is none.
+  std::size_t index_of(Night night) const {
+    return static_cast<std::size_t>(std::lower_bound(nights.begin(), nights.end(), night) - nights.begin());
+  }
+  // How many nights are not after `night`.
+  std::size_t count_until(Night night) const {
+    return static_cast<std::size_t>(std::upper_bound(nights.begin(), nights.end(), night) - nights.begin());
+  }
 };
 
 // Series that may change together: all of a family on a machine, all of a machine, a case on all machines. Its own

@@ -26,10 +26,6 @@ Track track_of(std::span<const Track> tracks, const Group& group, Night last) {
   std::vector<double> scratch;
   for (const std::size_t member : group.members) {
     const Track& track = tracks[member];
-    const auto index_of = [&](Night night) {
-      return static_cast<std::size_t>(std::lower_bound(track.nights.begin(), track.nights.end(), night) -
-                                      track.nights.begin());
-    };
     std::vector<Night> generations = {first};
     for (const Night night : track.replaced) {
       if (night > first && night <= last) generations.push_back(night);
@@ -38,13 +34,14 @@ Track track_of(std::span<const Track> tracks, const Group& group, Night last) {
     std::sort(generations.begin(), generations.end());
     for (std::size_t g = 0; g + 1 < generations.size(); ++g) {
       const Night from = generations[g], until = generations[g + 1];
-      const std::size_t low = index_of(std::max(from, epoch - median_nights)), high = index_of(std::min(until, epoch));
+      const std::size_t low = track.index_of(std::max(from, epoch - median_nights)),
+                        high = track.index_of(std::min(until, epoch));
       if (high < low + min_values) continue;
       scratch.assign(track.values.begin() + static_cast<std::ptrdiff_t>(low),
                      track.values.begin() + static_cast<std::ptrdiff_t>(high));
       const double centre = median_in_place(scratch);
-      const std::size_t end = index_of(until);
-      for (std::size_t i = index_of(from); i < end; ++i)
+      const std::size_t end = track.index_of(until);
+      for (std::size_t i = track.index_of(from); i < end; ++i)
         residuals[static_cast<std::size_t>(track.nights[i] - first)].push_back(track.values[i] - centre);
     }
   }

@@ -25,11 +25,6 @@ bool is_unsteady(const SeriesState& state, Night night) {
          }) >= 2;
 }
 
-std::size_t index_in(const Track& track, Night night) {
-  return static_cast<std::size_t>(std::lower_bound(track.nights.begin(), track.nights.end(), night) -
-                                  track.nights.begin());
-}
-
 SplitTrack::SplitTrack(const Track& track, SeriesState& state) : all_(track), track_(&track), state_(state) {
   for (const SeriesState::Excursion& e : state_.left_out) leave_out(index_of(e.first), index_of(e.last + 1));
   // Of a group's regimes, those before the first night that is still known count as one.
@@ -67,7 +62,7 @@ bool SplitTrack::is_left_out(const SeriesState::Excursion& excursion) const {
 double SplitTrack::largest_excursion(const Reference& reference) const {
   double largest = reference.largest();
   for (const SeriesState::Excursion& e : state_.left_out) {
-    for (std::size_t i = index_in(all_, e.first), end = index_in(all_, e.last + 1); i < end; ++i)
+    for (std::size_t i = all_.index_of(e.first), end = all_.index_of(e.last + 1); i < end; ++i)
       largest = std::max(largest, std::abs(all_.values[i] - reference.centre()));
   }
   return largest;

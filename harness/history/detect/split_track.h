@@ -35,9 +35,6 @@ bool may_alarm(const Trial& trial, const Options& options, std::size_t tests);
 // Two recoveries in 90 nights.
 bool is_unsteady(const SeriesState& state, Night night);
 
-// The index of the first night from `night` on.
-std::size_t index_in(const Track& track, Night night);
-
 // A view of a state and the track that gave it, both of which must outlive it. Indices count the nights that are not
 // left out.
 class SplitTrack {
@@ -50,7 +47,7 @@ class SplitTrack {
   std::span<const double> between(std::size_t first, std::size_t last) const {
     return values().subspan(first, last - first);
   }
-  std::size_t index_of(Night night) const { return index_in(*track_, night); }
+  std::size_t index_of(Night night) const { return track_->index_of(night); }
   // At most max_reference values of a regime before `last`.
   std::span<const double> before(std::size_t start, std::size_t last) const {
     return between(std::max(start, last > max_reference ? last - max_reference : 0), last);

@@ -37,8 +37,8 @@ double t_location(std::span<const double> values, double start, double scale) {
   return level;
 }
 
-// Of the differences of all values of `after` and of `before`, both sorted, the one of that rank from 0: by bisection,
-// as there may be ten thousand.
+// The difference of that rank, from 0, among those of all values of `after` and of `before`, both sorted. It is found
+// by bisection, as there may be ten thousand.
 double ranked_difference(std::span<const double> after, std::span<const double> before, double rank) {
   double low = after.front() - before.back(), high = after.back() - before.front();
   while (high - low > resolution) {

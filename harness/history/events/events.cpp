@@ -110,8 +110,8 @@ struct MeasuredStep {
   bool is_back = false;            // on the last night
 };
 
-// Of a series with nights on both sides of the gap. The nights up to that of the measurement show the step, later ones
-// whether it is over.
+// The step of a series that has nights on both sides of the gap. The nights up to that of the measurement show the
+// step, later ones whether it is over.
 MeasuredStep measured_step(const TrackedSeries& series, Night last_before, Night first_after, const Measured& measured,
                            const Options& options) {
   constexpr std::size_t level_nights = 14, noise_nights = 28, fewest = 3, most = 28;

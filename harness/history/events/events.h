@@ -134,7 +134,7 @@ std::vector<Event> broken_cases(const store::Contents& contents);
 std::vector<Event> drifts(const std::vector<TrackedSeries>& series, const Analysis& analysis, const Options& options);
 std::vector<Event> replaced_hardware(const store::Contents& contents, const std::vector<TrackedSeries>& series);
 std::vector<Event> replaced_machines(const std::vector<TrackedSeries>& series, const Analysis& analysis);
-// Those of series that follow another without a common night.
+// Events of series that follow another without a common night.
 std::vector<Event> changed_protocols(const std::vector<TrackedSeries>& series, const Analysis& analysis,
                                      const Options& options);
 

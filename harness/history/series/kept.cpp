@@ -25,14 +25,9 @@ std::string_view bytes_of(const std::vector<T>& values, std::size_t count) {
   return {reinterpret_cast<const char*>(values.data()), count * sizeof(T)};
 }
 
-std::size_t nights_until(const Track& track, Night last) {
-  return static_cast<std::size_t>(std::upper_bound(track.nights.begin(), track.nights.end(), last) -
-                                  track.nights.begin());
-}
-
-// Of everything about a series that its analysis up to `last` rests on.
+// A hash of everything about a series that its analysis up to `last` rests on.
 std::uint64_t content(const TrackedSeries& series, Night last) {
-  const std::size_t count = nights_until(series.track, last);
+  const std::size_t count = series.track.count_until(last);
   std::uint64_t hash = hash64(bytes_of(series.track.nights, count), static_cast<std::uint64_t>(series.number));
   hash = hash64(bytes_of(series.track.values, count), hash);
   const auto& replaced = series.track.replaced;
@@ -40,7 +35,7 @@ std::uint64_t content(const TrackedSeries& series, Night last) {
   return hash64(bytes_of(replaced, static_cast<std::size_t>(until)), hash);
 }
 
-// The members that had a value by then: later ones change nothing before.
+// A hash of the members that had a value by then: later ones change nothing before.
 std::uint64_t content(const TrackedGroup& group, std::span<const TrackedSeries> series, Night last) {
   std::uint64_t hash = hash64(group.name);
   for (const std::size_t member : group.group.members)
@@ -138,7 +133,7 @@ Kept read_kept(std::string_view bytes, std::span<const TrackedSeries> series, st
 std::vector<Track> tracks_until(std::span<const TrackedSeries> series, Night last) {
   std::vector<Track> tracks;
   for (const TrackedSeries& one : series) {
-    const auto count = static_cast<std::ptrdiff_t>(nights_until(one.track, last));
+    const auto count = static_cast<std::ptrdiff_t>(one.track.count_until(last));
     Track track{{one.track.nights.begin(), one.track.nights.begin() + count},
                 {one.track.values.begin(), one.track.values.begin() + count}};
     for (const Night night : one.track.replaced)

@@ -58,7 +58,7 @@ std::vector<MachineSwap> machine_swaps(std::span<const TrackedSeries> series) {
     if (!stopped(one)) continue;
     const auto& [name, old] = one;
     const Night until = std::max(old.last + week, night_after(series, old.last));
-    // What it ran to the end: series that stopped earlier went for another reason.
+    // Only what it ran to the end counts: series that stopped earlier went for another reason.
     std::vector<std::size_t> ended;
     for (const auto& [key, index] : old.cases)
       if (series[index].track.nights.back() > old.last - week) ended.push_back(index);

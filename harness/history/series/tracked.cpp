@@ -139,15 +139,13 @@ double TrackedSeries::figure(double value) const {
 }
 
 std::optional<std::size_t> TrackedSeries::at_or_before(Night night) const {
-  const auto at = std::upper_bound(track.nights.begin(), track.nights.end(), night);
-  if (at == track.nights.begin()) return std::nullopt;
-  return static_cast<std::size_t>(at - track.nights.begin()) - 1;
+  const std::size_t count = track.count_until(night);
+  return count == 0 ? std::nullopt : std::optional(count - 1);
 }
 
 std::optional<std::size_t> TrackedSeries::at_or_after(Night night) const {
-  const auto at = std::lower_bound(track.nights.begin(), track.nights.end(), night);
-  if (at == track.nights.end()) return std::nullopt;
-  return static_cast<std::size_t>(at - track.nights.begin());
+  const std::size_t at = track.index_of(night);
+  return at == track.nights.size() ? std::nullopt : std::optional(at);
 }
 
 std::string series_name(const store::Series& series) {

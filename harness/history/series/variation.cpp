@@ -27,7 +27,7 @@ std::optional<double> middle(const std::vector<double>& variances) {
   return variances.empty() ? std::nullopt : std::optional(std::sqrt(std::max(0.0, median(variances))));
 }
 
-// Of the points of recent nights: variance within runs, between runs of a night, and runs per night.
+// Adds what the points of recent nights show: variance within runs, between runs of a night, and runs per night.
 void add_points(const store::Series& series, Night last, double sigma, Parts& to) {
   double within = 0, between = 0;
   std::size_t known = 0, degrees = 0, nights = 0, runs = 0;
@@ -93,8 +93,7 @@ std::vector<Variation> variations(const store::Contents& contents, const std::ve
     ++families[id.family].series;
     tracked[series[i].newest] = i;
     const auto& track = series[i].track;
-    const auto from = std::upper_bound(track.nights.begin(), track.nights.end(), last - recent) - track.nights.begin();
-    const std::span recent_values = std::span(track.values).subspan(static_cast<std::size_t>(from));
+    const std::span recent_values = std::span(track.values).subspan(track.count_until(last - recent));
     if (!recent_values.empty())
       cases[{id.family, id.key, id.metric, id.ranks, id.device}].push_back(median(recent_values) + series[i].offset);
   }

@@ -8,7 +8,6 @@
 #include "harness/record/disturbed.h"
 #include "harness/record/failure.h"
 #include "harness/runs/host_runs.h"
-#include "harness/runs/machine.h"
 
 #include <fmt/format.h>
 
@@ -27,6 +26,12 @@ std::string family_of(const Record& record) {
   const std::string prefix = record.family + "/";
   if (record.family != "imported" || !record.key.starts_with(prefix)) return record.family;
   return record.key.substr(prefix.size(), record.key.find('/', prefix.size()) - prefix.size());
+}
+
+// A label overrides what was detected: the user knows better.
+std::string labelled(const Json& run, const std::string& label, const char* pointer) {
+  const std::string given = text_member(run, "/labels/" + label);
+  return given.empty() ? text_member(run, pointer) : given;
 }
 
 // Runs of schema 1 have no id.

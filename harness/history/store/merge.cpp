@@ -16,9 +16,7 @@ std::size_t Store::merge(const fs::path& other) {
   if (fs::equivalent(other, state_->database.path(), none)) return 0;
   Database from = ready_database(other, Database::Access::write);
   const Transaction reading(from, Transaction::Kind::read);
-  Tables tables = tables_of(from);
-  Statement facts(from, "SELECT id, text FROM facts");
-  while (facts.row()) tables.facts[facts.integer(0)] = facts.text(1);
+  const Tables tables = tables_of(from, true);
   Transaction transaction(state_->database, Transaction::Kind::write);
   Writer writer(state_->database);
   Translation translation(tables, writer);

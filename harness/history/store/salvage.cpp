@@ -59,10 +59,10 @@ class Salvage {
   explicit Salvage(Database& damaged) : damaged_(damaged) {}
 
   std::vector<std::string> into(Database& fresh) {
-    read_tables();
+    const Tables tables = tables_of(damaged_, true, [&](const auto&... table) { each_id(table...); });
     Transaction transaction(fresh, Transaction::Kind::write);
     Writer writer(fresh);
-    Translation translation(tables_, writer);
+    Translation translation(tables, writer);
     std::size_t runs = 0;
     each_id("run", run_columns, "run", [&](const Statement& row) {
       auto made = translation.of(run_row(row));
@@ -83,17 +83,6 @@ class Salvage {
   }
 
  private:
-  void read_tables() {
-    const auto text = [](std::unordered_map<std::int64_t, std::string>& to) {
-      return [&to](const Statement& row) { to[row.integer(0)] = row.text(1); };
-    };
-    each_id("machine", "id, name", "machine", text(tables_.machines));
-    each_id("benchmark", "id, key", "benchmark", text(tables_.benchmarks));
-    each_id("facts", "id, text", "set of facts", text(tables_.facts));
-    each_id("series", series_columns, "series",
-            [&](const Statement& row) { tables_.series[row.integer(0)] = series_row(row, tables_, damaged_); });
-  }
-
   // Calls look(row) for each row of the table, whose ids count from 1 without gaps; those that are missing or that
   // `look` cannot read are lost.
   void each_id(const char* table, const char* columns, const char* what,
@@ -128,7 +117,6 @@ class Salvage {
 
   static constexpr std::int64_t max_rows = 100'000'000;  // a damaged id may be anything
   Database& damaged_;
-  Tables tables_;
   std::vector<std::string> lines_;
 };
 

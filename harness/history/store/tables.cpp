@@ -4,15 +4,7 @@ namespace assay::store {
 
 namespace {
 
-std::unordered_map<std::int64_t, std::string> texts_of(Database& database, const char* sql) {
-  std::unordered_map<std::int64_t, std::string> texts;
-  Statement rows(database, sql);
-  while (rows.row()) texts[rows.integer(0)] = rows.text(1);
-  return texts;
-}
-
-}  // namespace
-
+// `statement` selects series_columns. Throws StoreError if it refers to a machine or a benchmark that is not there.
 SeriesRow series_row(const Statement& statement, const Tables& tables, const Database& database) {
   std::int64_t machine = 0, benchmark = 0, higher = 0;
   SeriesRow row;
@@ -25,13 +17,28 @@ SeriesRow series_row(const Statement& statement, const Tables& tables, const Dat
   return row;
 }
 
-Tables tables_of(Database& database) {
+}  // namespace
+
+Tables tables_of(Database& database, bool with_facts, const EachRow& each) {
+  constexpr const char* series_columns =
+      "id, machine, benchmark, device, ranks, nodes, conditions, metric, unit, better, protocol, family, title";
   Tables tables;
-  tables.machines = texts_of(database, "SELECT id, name FROM machine");
-  tables.benchmarks = texts_of(database, "SELECT id, key FROM benchmark");
-  Statement rows(database, fmt::format("SELECT {} FROM series", series_columns).c_str());
-  while (rows.row()) tables.series[rows.integer(0)] = series_row(rows, tables, database);
+  const auto texts = [&](const char* table, const char* columns, const char* what, auto& to) {
+    each(table, columns, what, [&to](const Statement& row) { to[row.integer(0)] = row.text(1); });
+  };
+  texts("machine", "id, name", "machine", tables.machines);
+  texts("benchmark", "id, key", "benchmark", tables.benchmarks);
+  if (with_facts) texts("facts", "id, text", "set of facts", tables.facts);
+  each("series", series_columns, "series",
+       [&](const Statement& row) { tables.series[row.integer(0)] = series_row(row, tables, database); });
   return tables;
+}
+
+Tables tables_of(Database& database, bool with_facts) {
+  return tables_of(database, with_facts, [&](const char* table, const char* columns, const char*, const auto& look) {
+    Statement rows(database, fmt::format("SELECT {} FROM {}", columns, table).c_str());
+    while (rows.row()) look(rows);
+  });
 }
 
 void each_run(Database& database, const std::function<void(RunRow)>& look) {

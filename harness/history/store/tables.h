@@ -34,14 +34,13 @@ const auto& at(const Database& database, const Map& map, std::int64_t id, const 
   return found->second;
 }
 
-// Columns of a series, for SELECT, and the row of a statement that selects them. Throws StoreError if it refers to a
-// machine or a benchmark that is not there.
-inline constexpr const char* series_columns =
-    "id, machine, benchmark, device, ranks, nodes, conditions, metric, unit, better, protocol, family, title";
-SeriesRow series_row(const Statement& statement, const Tables& tables, const Database& database);
-
-// Without `facts`, which may be large.
-Tables tables_of(Database& database);
+// Calls look(row) for the rows of a table; `what` is the name of one of them, for people.
+using EachRow = std::function<void(const char* table, const char* columns, const char* what,
+                                   const std::function<void(const Statement&)>& look)>;
+// Facts, which may be large, only if they are wanted. Throws StoreError if a series refers to a machine or a benchmark
+// that is not there.
+Tables tables_of(Database& database, bool with_facts, const EachRow& each);
+Tables tables_of(Database& database, bool with_facts = false);
 // Calls look(row) for every run, in the order of their starts, without keeping the table open meanwhile.
 void each_run(Database& database, const std::function<void(RunRow)>& look);
 

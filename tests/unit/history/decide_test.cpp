@@ -26,7 +26,7 @@ class Decide : public testing::Test {
   }
   std::vector<store::Decision> kept() { return store::Store::open(file_).read().decisions; }
   template <typename Function>
-  std::string refusal(Function decide, const Judgement& given) {
+  std::string refusal(Function decide, const DecisionRequest& given) {
     const std::size_t before = kept().size();
     const std::string text = assay::test::refusal([&] { decide(file_, given); });
     EXPECT_EQ(kept().size(), before);

@@ -18,9 +18,9 @@ using testing::Not;
 
 Acceptance example() {
   AcceptedHost good{.host = "a"}, bad{.host = "b, \"2\""};
-  good.checks["audit"].state = CheckState::pass;
+  good.checks["audit"].state = Fitness::pass;
   HostCheck& slow = bad.checks["host"];
-  slow.note(CheckState::fail, "gemm is slow");
+  slow.note(Fitness::fail, "gemm is slow");
   slow.of = "gemm throughput", slow.unit = "FLOP/s", slow.figure = 60, slow.floor = 95;
   bad.gpus = {{"0000:1b:00.0", "GPU-1", "H100", "SLOT 2", "1234"}};
   bad.commands = {{"dcgmi diag -r 3", "it finds more"}};
@@ -29,13 +29,13 @@ Acceptance example() {
 
 TEST(AcceptTable, ItsExitCode) {
   Acceptance all = example();
-  EXPECT_EQ(all.code(), ExitCode::failed);
+  EXPECT_EQ(exit_code(all.fitness()), ExitCode::failed);
   all.hosts.pop_back();
-  EXPECT_EQ(all.code(), ExitCode::ok);
-  all.hosts.front().checks["pairs"].note(CheckState::inconclusive, "");
-  EXPECT_EQ(all.code(), ExitCode::no_data);
+  EXPECT_EQ(exit_code(all.fitness()), ExitCode::ok);
+  all.hosts.front().checks["pairs"].note(Fitness::unsure, "");
+  EXPECT_EQ(exit_code(all.fitness()), ExitCode::no_data);
   all.hosts.front().checks.clear();
-  EXPECT_EQ(all.code(), ExitCode::no_data);
+  EXPECT_EQ(exit_code(all.fitness()), ExitCode::no_data);
 }
 
 // A host that passed what was run, of a level that requires pairs too.
@@ -50,8 +50,8 @@ Acceptance without_pairs() {
 
 TEST(AcceptTable, WhatIsRequiredAndWasNotRunIsNoPass) {
   Acceptance all = without_pairs();
-  EXPECT_EQ(all.hosts.front().state(), CheckState::inconclusive);
-  EXPECT_EQ(all.code(), ExitCode::no_data);
+  EXPECT_EQ(all.hosts.front().state(), Fitness::unsure);
+  EXPECT_EQ(exit_code(all.fitness()), ExitCode::no_data);
   const Document document = accept_document(all);
   EXPECT_EQ(document.tone, Tone::warn);
   const std::string shown = render_terminal(document, {.width = unlimited_columns});
@@ -63,8 +63,8 @@ TEST(AcceptTable, WhatIsRequiredAndWasNotRunIsNoPass) {
   EXPECT_EQ(json["hosts"][0]["checks"][2]["state"], "not_run");
   EXPECT_EQ(json["hosts"][0]["checks"][2]["required"], true);
   // A host that failed is left out of what follows.
-  all.hosts.front().checks["host"].note(CheckState::fail, "slow");
-  EXPECT_EQ(all.code(), ExitCode::failed);
+  all.hosts.front().checks["host"].note(Fitness::fail, "slow");
+  EXPECT_EQ(exit_code(all.fitness()), ExitCode::failed);
   EXPECT_THAT(render_terminal(accept_document(all), {.width = unlimited_columns}),
               Not(HasSubstr("required, but not run: pairs")));
 }
@@ -81,12 +81,12 @@ TEST(AcceptTable, FloorsThatWereNotMeasuredComeFirstAndCountIfTheyAreRequired) {
   floor.source = "a test";
   floor.ranks = 32, floor.nodes = 4;
   all.not_measured = {{floor, "h.json", "h100", "matched no record"}};
-  EXPECT_EQ(all.code(), ExitCode::ok);
+  EXPECT_EQ(exit_code(all.fitness()), ExitCode::ok);
   const std::string line = "not measured at this level: 1 floor of h100 (gemm/* throughput with 32 ranks, 4 nodes)";
   EXPECT_THAT(render_terminal(accept_document(all), {.width = unlimited_columns}), HasSubstr(line));
   all.not_measured.push_back(all.not_measured.front());
   all.not_measured.back().floor.required = true;
-  EXPECT_EQ(all.code(), ExitCode::no_data);
+  EXPECT_EQ(exit_code(all.fitness()), ExitCode::no_data);
   const std::string shown = render_terminal(accept_document(all), {.width = unlimited_columns});
   EXPECT_THAT(shown, HasSubstr("not measured at this level: 2 floors of h100, 1 of them required ("));
   EXPECT_THAT(shown, HasSubstr("required: gemm/* throughput >= 700 TFLOP/s (32 ranks, 4 nodes): matched no record"));

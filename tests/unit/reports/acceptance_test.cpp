@@ -55,7 +55,7 @@ struct Checked {
     result = check(runs, floors, {});
   }
   const FloorResult& only() const { return result.results.front(); }
-  Verdict verdict() const { return only().verdict; }
+  Fitness verdict() const { return only().verdict; }
   std::string text() const { return render_terminal(check_document(result), {}); }
 
   Floors floors;
@@ -106,12 +106,12 @@ TEST(Acceptance, TheIntervalDecidesOrWithoutOneTheValue) {
 
 TEST(Acceptance, AnIntervalThatMissesItsValueIsWidened) {
   const Checked beside(floor_of("gemm/*", 700), {run_of({record_of("gemm/a=1", 690, Interval{710, 720})})});
-  EXPECT_EQ(beside.verdict(), Verdict::inconclusive);  // [690, 720]
+  EXPECT_EQ(beside.verdict(), Fitness::unsure);  // [690, 720]
   const Checked reversed(floor_of("gemm/*", 700), {run_of({record_of("gemm/a=1", 710, Interval{720, 705})})});
-  EXPECT_EQ(reversed.verdict(), Verdict::pass);  // [705, 720]
+  EXPECT_EQ(reversed.verdict(), Fitness::pass);  // [705, 720]
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Checked none(floor_of("gemm/*", 700), {run_of({record_of("gemm/a=1", 710, Interval{nan, 720})})});
-  EXPECT_EQ(none.verdict(), Verdict::pass);
+  EXPECT_EQ(none.verdict(), Fitness::pass);
   EXPECT_THAT(none.text(), HasSubstr("no interval: the value alone decides"));
 }
 
@@ -123,8 +123,8 @@ TEST(Acceptance, TheWorstRecordDecidesAndIsNamed) {
        run_of({record_of("gemm/m=1", 6e14, Interval{5.9e14, 6.1e14}, "host-b"),
                record_of("gemm/m=2", 7.05e14, Interval{6.9e14, 7.2e14}, "host-b")},
               "runs/b", {{"started", "2"}})});
-  EXPECT_EQ(checked.verdict(), Verdict::fail);
-  EXPECT_EQ(checked.result.code(), ExitCode::failed);
+  EXPECT_EQ(checked.verdict(), Fitness::fail);
+  EXPECT_EQ(exit_code(checked.result.fitness()), ExitCode::failed);
   const std::string text = checked.text();
   EXPECT_THAT(text, HasSubstr("FAIL  gemm/* throughput 600 TFLOP/s < 700 TFLOP/s [590, 610]  b/records.jsonl line 1"));
   EXPECT_THAT(text, HasSubstr("/metrics/0/value"));
@@ -157,11 +157,11 @@ TEST(Acceptance, UnusableRecordsFailARequiredFloorAndAreReportedForOthers) {
   };
   for (const auto& [change, says] : cases) {
     const Checked strict = with(change, true), lenient = with(change, false);
-    EXPECT_EQ(strict.verdict(), Verdict::fail) << says;
-    EXPECT_EQ(strict.result.code(), ExitCode::failed) << says;
+    EXPECT_EQ(strict.verdict(), Fitness::fail) << says;
+    EXPECT_EQ(exit_code(strict.result.fitness()), ExitCode::failed) << says;
     EXPECT_THAT(strict.only().reason, HasSubstr("required, but " + says));
-    EXPECT_EQ(lenient.verdict(), Verdict::not_judged) << says;
-    EXPECT_EQ(lenient.result.code(), ExitCode::no_data) << says;
+    EXPECT_EQ(lenient.verdict(), Fitness::unknown) << says;
+    EXPECT_EQ(exit_code(lenient.result.fitness()), ExitCode::no_data) << says;
     EXPECT_THAT(lenient.text(), HasSubstr(says));
   }
 }
@@ -171,9 +171,9 @@ TEST(Acceptance, ASkippedRecordFailsOnlyARequiredFloor) {
   skipped.status = Status::skipped;
   const std::vector<RunData> runs = {run_of({record_of("gemm/m=1", 9e14, {}), skipped})};
   Floor floor = floor_of("gemm/*", 7e14);
-  EXPECT_EQ(Checked(floor, runs).verdict(), Verdict::pass);
+  EXPECT_EQ(Checked(floor, runs).verdict(), Fitness::pass);
   floor.required = true;
-  EXPECT_EQ(Checked(floor, runs).verdict(), Verdict::fail);
+  EXPECT_EQ(Checked(floor, runs).verdict(), Fitness::fail);
 }
 
 TEST(Acceptance, ADifferentProtocolIsRefusedAndCountsAsMissing) {
@@ -181,7 +181,7 @@ TEST(Acceptance, ADifferentProtocolIsRefusedAndCountsAsMissing) {
   floor.protocol = {{"data", "zeros"}, {"min_samples", 30.0}, {"cach", "hot"}};
   floor.required = true;
   const Checked refused(floor, {run_of({record_of("gemm/m=1", 9e14, {})})});
-  EXPECT_EQ(refused.verdict(), Verdict::fail);
+  EXPECT_EQ(refused.verdict(), Fitness::fail);
   EXPECT_THAT(refused.only().reason, HasSubstr("data is normal, the floor asks for zeros"));
   EXPECT_THAT(refused.only().reason, HasSubstr("it has no cach"));
   EXPECT_THAT(refused.only().reason, Not(HasSubstr("min_samples")));  // 30 is 30.0
@@ -193,7 +193,7 @@ TEST(Acceptance, ADifferentProtocolIsRefusedAndCountsAsMissing) {
   zeros.protocol["data"] = "zeros";
   floor.protocol = {{"data", "normal"}};
   const Checked one(floor, {run_of({record_of("gemm/m=1", 9e14, {}), zeros})});
-  EXPECT_EQ(one.verdict(), Verdict::pass);
+  EXPECT_EQ(one.verdict(), Fitness::pass);
   EXPECT_THAT(one.text(), HasSubstr("not counted: 1 record; different protocol: data is zeros"));
 }
 
@@ -209,12 +209,12 @@ TEST(Acceptance, FiltersChooseDeviceWorldAndLabels) {
     return Checked(floor, runs).verdict();
   };
   EXPECT_EQ(verdict([](Floor& f) { f.device = "cuda", f.ranks = 8, f.nodes = 1, f.labels["algorithm"] = "NVLS*"; }),
-            Verdict::pass);
-  EXPECT_EQ(verdict([](Floor& f) { f.device = "cpu"; }), Verdict::not_judged);
-  EXPECT_EQ(verdict([](Floor& f) { f.ranks = 4; }), Verdict::not_judged);
-  EXPECT_EQ(verdict([](Floor& f) { f.nodes = 2; }), Verdict::not_judged);
-  EXPECT_EQ(verdict([](Floor& f) { f.labels["algorithm"] = "ring"; }), Verdict::not_judged);
-  EXPECT_EQ(verdict([](Floor& f) { f.labels["other"] = "*"; }), Verdict::not_judged);
+            Fitness::pass);
+  EXPECT_EQ(verdict([](Floor& f) { f.device = "cpu"; }), Fitness::unknown);
+  EXPECT_EQ(verdict([](Floor& f) { f.ranks = 4; }), Fitness::unknown);
+  EXPECT_EQ(verdict([](Floor& f) { f.nodes = 2; }), Fitness::unknown);
+  EXPECT_EQ(verdict([](Floor& f) { f.labels["algorithm"] = "ring"; }), Fitness::unknown);
+  EXPECT_EQ(verdict([](Floor& f) { f.labels["other"] = "*"; }), Fitness::unknown);
 }
 
 // Every machine must have the required records: leaving one out must not let a machine pass.
@@ -224,16 +224,16 @@ TEST(Acceptance, ARequiredFloorAppliesToEveryMachine) {
   const RunData a = run_of({record_of("gemm/m=1", 9e14, {}, "host-a")}, "a", {{"started", "1"}});
   const RunData b = run_of({record_of("peak/m=1", 9e14, {}, "host-b")}, "b", {{"started", "2"}});
   const Checked missing(floor, {a, b});
-  EXPECT_EQ(missing.verdict(), Verdict::fail);
+  EXPECT_EQ(missing.verdict(), Fitness::fail);
   EXPECT_THAT(missing.only().reason, HasSubstr("no record of host host-b"));
   // Two runs of one machine, each with some of the cases, count as one machine.
   EXPECT_EQ(Checked(floor, {a, run_of({record_of("peak/m=1", 9e14, {}, "host-a")}, "b", {{"started", "2"}})}).verdict(),
-            Verdict::pass);
+            Fitness::pass);
   // Runs that name no host may be of any.
   EXPECT_EQ(Checked(floor, {run_of({record_of("gemm/m=1", 9e14, {})}, "a", {{"started", "1"}}), b}).verdict(),
-            Verdict::pass);
+            Fitness::pass);
   floor.required = false;
-  EXPECT_EQ(Checked(floor, {a, b}).verdict(), Verdict::pass);
+  EXPECT_EQ(Checked(floor, {a, b}).verdict(), Fitness::pass);
 }
 
 Floor fleet_floor(const std::string& key, double share, int members = 3) {
@@ -250,7 +250,7 @@ TEST(Fleet, EachHostIsComparedWithTheMedian) {
     runs.push_back(
         run_of({record_of("gemm/m=1", value, Interval{value - 0.5, value + 0.5}, host)}, host, {{"started", host}}));
   const Checked checked(fleet_floor("gemm/*", 0.95), runs);
-  ASSERT_EQ(checked.verdict(), Verdict::fail);
+  ASSERT_EQ(checked.verdict(), Fitness::fail);
   const Judgement& worst = checked.only().records.front();
   EXPECT_EQ(worst.outcome, Outcome::fail);
   EXPECT_DOUBLE_EQ(*worst.median, 99.5);
@@ -270,7 +270,7 @@ TEST(Fleet, AHostThatMeasuredOftenCountsOnce) {
   for (const auto& [dir, value] : {std::pair{"a1", 94.0}, {"a2", 100.0}, {"a3", 110.0}})
     runs.push_back(run_of({record_of("gemm/m=1", value, {}, "a")}, dir, {{"started", dir}}));
   const Checked checked(fleet_floor("gemm/*", 0.95), runs);
-  ASSERT_EQ(checked.verdict(), Verdict::fail);
+  ASSERT_EQ(checked.verdict(), Fitness::fail);
   EXPECT_DOUBLE_EQ(*checked.only().records.front().median, 100);
   EXPECT_EQ(checked.only().records.front().members, 3u);
   EXPECT_DOUBLE_EQ(*checked.only().records.front().value, 94);
@@ -283,7 +283,7 @@ TEST(Fleet, RanksOfOneHostAreComparedWithEachOther) {
   Record record = record_of("gemm/m=1", 800, Interval{796, 804});
   for (int rank = 0; rank < 4; ++rank) record.ranks.push_back({rank, "a", "NVIDIA H100", rank == 3 ? 1.25 : 1.0});
   const Checked checked(fleet_floor("gemm/*", 0.95), {run_of({record})});
-  ASSERT_EQ(checked.verdict(), Verdict::fail);
+  ASSERT_EQ(checked.verdict(), Fitness::fail);
   const Judgement& worst = checked.only().records.front();
   EXPECT_DOUBLE_EQ(*worst.median, 1000);
   EXPECT_DOUBLE_EQ(*worst.value, 800);
@@ -299,8 +299,8 @@ TEST(Fleet, SmallOrNamelessOrMixedFleetsAreInconclusive) {
   };
   const Checked two = verdict_of({run_of({record_of("gemm/m=1", 100, {}, "a")}, "a", {{"started", "1"}}),
                                   run_of({record_of("gemm/m=1", 50, {}, "b")}, "b", {{"started", "2"}})});
-  EXPECT_EQ(two.verdict(), Verdict::inconclusive);
-  EXPECT_EQ(two.result.code(), ExitCode::no_data);
+  EXPECT_EQ(two.verdict(), Fitness::unsure);
+  EXPECT_EQ(exit_code(two.result.fitness()), ExitCode::no_data);
   EXPECT_THAT(two.only().reason, HasSubstr("a fleet of 2: a median needs at least 3"));
   const Checked nameless = verdict_of({run_of({record_of("gemm/m=1", 100, {})}, "a", {{"started", "1"}})});
   EXPECT_THAT(nameless.only().reason, HasSubstr("names no host"));
@@ -309,11 +309,11 @@ TEST(Fleet, SmallOrNamelessOrMixedFleetsAreInconclusive) {
   for (const std::string host : {"a", "b", "c"})
     mixed.push_back(run_of({record_of("gemm/m=1", 100, {}, host)}, host, {{"started", host}}));
   mixed[0].records[0].protocol["data"] = "zeros";
-  EXPECT_EQ(verdict_of(mixed).verdict(), Verdict::inconclusive);
+  EXPECT_EQ(verdict_of(mixed).verdict(), Fitness::unsure);
   mixed[0].records[0].protocol["data"] = "normal";
-  EXPECT_EQ(verdict_of(mixed).verdict(), Verdict::pass);
+  EXPECT_EQ(verdict_of(mixed).verdict(), Fitness::pass);
   mixed[0].records[0].ranks[0].device = "NVIDIA H200";
-  EXPECT_EQ(verdict_of(mixed).verdict(), Verdict::inconclusive);
+  EXPECT_EQ(verdict_of(mixed).verdict(), Fitness::unsure);
 }
 
 TEST(Acceptance, OrderOfRunsAndCopiesDoNotMatter) {
@@ -338,8 +338,8 @@ TEST(Acceptance, NoFinishedCaseIsNotEnoughData) {
   Floor floor = floor_of("gemm/*", 1);
   floor.required = true;
   const Checked checked(floor, {run_of({})});
-  EXPECT_EQ(checked.result.code(), ExitCode::no_data);
-  EXPECT_EQ(checked.verdict(), Verdict::not_judged);
+  EXPECT_EQ(exit_code(checked.result.fitness()), ExitCode::no_data);
+  EXPECT_EQ(checked.verdict(), Fitness::unknown);
   EXPECT_EQ(checked.only().reason, "no finished case");
 }
 
@@ -358,7 +358,7 @@ TEST(Acceptance, WrongUnitsAndUnknownMetricsAreErrorsInTheFile) {
   Floor novel = floor_of("new/*", 4);
   novel.metric = "novel";
   novel.unit = "1";
-  EXPECT_EQ(Checked(novel, {run_of({record})}).verdict(), Verdict::pass);
+  EXPECT_EQ(Checked(novel, {run_of({record})}).verdict(), Fitness::pass);
 }
 
 TEST(Floors, LimitsMayBeWrittenWithUnits) {

@@ -276,10 +276,10 @@ struct Files : test::TemporaryFolder {
 TEST(PackedCheck, TheVerdictOfThePackIsThatOfTheRuns) {
   const Files files;
   require_place_for_pack(files.file);
-  EXPECT_EQ(files.pack_up()->result.code(), ExitCode::ok);
+  EXPECT_EQ(exit_code(files.pack_up()->result.fitness()), ExitCode::ok);
   require_place_for_pack(files.file);  // a pack may be replaced
   const PackCheck again = check_pack(files.file.string(), std::nullopt, false, judge, {});
-  EXPECT_EQ(again.judged->result.code(), ExitCode::ok);
+  EXPECT_EQ(exit_code(again.judged->result.fitness()), ExitCode::ok);
   EXPECT_EQ(again.text(),
             "every byte as packed; 1 of 1 judged figures computed again from their samples; the same verdict");
 }
@@ -290,7 +290,7 @@ TEST(PackedCheck, OtherFloorsAreOtherTerms) {
   std::string higher = floors_text;
   higher.replace(higher.find("1e12"), 4, "1e13");
   const PackCheck other = check_pack(files.file.string(), parse_floors(higher, "higher.json"), false, judge, {});
-  EXPECT_EQ(other.judged->result.code(), ExitCode::failed);
+  EXPECT_EQ(exit_code(other.judged->result.fitness()), ExitCode::failed);
   EXPECT_FALSE(other.as_packed);
   EXPECT_THAT(other.text(), testing::EndsWith("judged by other terms than the packed verdict, which is not compared"));
   EXPECT_FALSE(check_pack(files.file.string(), std::nullopt, true, judge, {}).as_packed);

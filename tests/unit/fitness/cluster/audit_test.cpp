@@ -47,14 +47,14 @@ TEST(AcceptAudit, FaultsUnreachableHostsAndMissingGpusFail) {
   faulty["events"] = {{{"kind", "xid"}, {"code", 79}, {"device", "0000:1b:00.0"}, {"time", "2026-01-01T00:00:00Z"}}};
   away["state"] = "unreachable", away["error"] = "no route";
   auto hosts = judged({{"hosts", {faulty, away, audited("c")}}, {"drift", Json::array()}});
-  EXPECT_EQ(hosts[0].checks["audit"].state, CheckState::fail);
+  EXPECT_EQ(hosts[0].checks["audit"].state, Fitness::fail);
   EXPECT_THAT(hosts[0].problems, ElementsAre("xid-fatal"));
   EXPECT_THAT(hosts[0].xids, ElementsAre("XID 79 of 0000:1b:00.0 at 2026-01-01T00:00:00Z"));
-  EXPECT_EQ(hosts[1].checks["audit"].state, CheckState::fail);
+  EXPECT_EQ(hosts[1].checks["audit"].state, Fitness::fail);
   EXPECT_THAT(audit_evidence(hosts[1]), HasSubstr("unreachable: no route"));
-  EXPECT_EQ(hosts[2].checks["audit"].state, CheckState::pass);
+  EXPECT_EQ(hosts[2].checks["audit"].state, Fitness::pass);
   hosts = judged({{"hosts", {audited("a"), audited("b"), audited("c", 1)}}});
-  EXPECT_EQ(hosts[2].checks["audit"].state, CheckState::fail);
+  EXPECT_EQ(hosts[2].checks["audit"].state, Fitness::fail);
   EXPECT_THAT(audit_evidence(hosts[2]), HasSubstr("1 GPUs, 2 of 3 hosts have 2"));
   hosts = judged({{"hosts", {audited("a"), audited("b")}}});
   EXPECT_THAT(audit_evidence(hosts[2]), HasSubstr("no answer of this host"));
@@ -70,10 +70,10 @@ TEST(AcceptAudit, AnotherDriverFailsAndAnotherSettingIsMentioned) {
   const Json tie = {
       {"fact", "kernel"}, {"majority", "6.1"}, {"count", 1}, {"hosts", {{{"host", "a"}, {"value", "6.2"}}}}};
   auto hosts = judged({{"hosts", {audited("a"), audited("b"), audited("c")}}, {"drift", {driver, setting, tie}}});
-  EXPECT_EQ(hosts[0].checks["audit"].state, CheckState::inconclusive);
-  EXPECT_EQ(hosts[1].checks["audit"].state, CheckState::fail);
+  EXPECT_EQ(hosts[0].checks["audit"].state, Fitness::unsure);
+  EXPECT_EQ(hosts[1].checks["audit"].state, Fitness::fail);
   EXPECT_THAT(audit_evidence(hosts[1]), HasSubstr("driver is 550.1; 2 of 3 hosts have 570.86"));
-  EXPECT_EQ(hosts[2].checks["audit"].state, CheckState::pass);
+  EXPECT_EQ(hosts[2].checks["audit"].state, Fitness::pass);
   EXPECT_THAT(audit_evidence(hosts[2]), HasSubstr("differs: sysctl vm.swappiness is absent"));
 }
 

@@ -115,15 +115,15 @@ TEST(Learn, TheFileIsRefusedByRecordsMeasuredOtherwise) {
     const RunSet runs(fleet(change));
     return check(runs, floors, {}).results.front().verdict;
   };
-  EXPECT_EQ(verdict({}), Verdict::pass);
-  EXPECT_EQ(verdict([](Record& record) { *record.metrics.front().value *= 0.5; }), Verdict::fail);
+  EXPECT_EQ(verdict({}), Fitness::pass);
+  EXPECT_EQ(verdict([](Record& record) { *record.metrics.front().value *= 0.5; }), Fitness::fail);
   EXPECT_EQ(verdict([](Record& record) {
               record.protocol = {{"cache", "hot"}, {"min_samples", 30}, {"hash", "d"}};
             }),
-            Verdict::not_judged);
-  EXPECT_EQ(verdict([](Record& record) { record.conditions["types"] = "bf16"; }), Verdict::not_judged);
-  EXPECT_EQ(verdict([](Record& record) { record.world_ranks = 2; }), Verdict::not_judged);
-  EXPECT_EQ(verdict([](Record& record) { record.choices["implementation"] = "other"; }), Verdict::pass);
+            Fitness::unknown);
+  EXPECT_EQ(verdict([](Record& record) { record.conditions["types"] = "bf16"; }), Fitness::unknown);
+  EXPECT_EQ(verdict([](Record& record) { record.world_ranks = 2; }), Fitness::unknown);
+  EXPECT_EQ(verdict([](Record& record) { record.choices["implementation"] = "other"; }), Fitness::pass);
 }
 
 TEST(Learn, TheOrderOfRunsDoesNotMatter) {

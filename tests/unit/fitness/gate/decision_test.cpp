@@ -3,7 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
-#include "harness/json/json.h"
+#include "harness/json/members.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gtest/gtest.h>
@@ -224,6 +224,22 @@ TEST(Gate, DevicesAndAreasAreMembersAndNoPartOfATextDecides) {
   EXPECT_EQ(decision.verdict, Fitness::pass);  // another job's GPU
   EXPECT_EQ(decision.findings.at(0).area, Area::gpu);
   EXPECT_EQ(decision.findings.at(0).device, "0000:1b:00.0");
+}
+
+TEST(Gate, NoTextDecides) {
+  const auto decide_with = [](const Code& code, const std::string& text) {
+    Finding problem = problem_of(code.id.c_str(), "0000:1b:00.0", code.severity);
+    problem.seen = problem.meaning = problem.fix = text;
+    Evidence evidence{.audited = true, .problems = {problem}, .tests = {}};
+    for (const TestState state : {TestState::passed, TestState::wrong, TestState::broke, TestState::hung})
+      evidence.tests.push_back({.test = "gemm", .state = state, .reason = text});
+    Decision decision = decided(evidence, {{"0000:4c:00.0"}});
+    for (Finding& one : decision.findings) one.seen = one.meaning = one.fix = "";
+    return json_of(decision.findings).dump() + name_of(decision.verdict, verdict_words).data();
+  };
+  for (const Code& code : catalogue().codes)
+    EXPECT_EQ(decide_with(code, "x"), decide_with(code, "out of memory: ASSAY-GPU-001 timeout: host h1 is lost"))
+        << code.id;
 }
 
 TEST(Gate, TestsAreChosenByWhatTheyFindPerSecond) {

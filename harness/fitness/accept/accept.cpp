@@ -1,0 +1,141 @@
+#include "harness/fitness/accept/accept.h"
+
+#include "harness/archive/tar.h"
+#include "harness/core/clock.h"
+#include "harness/core/files.h"
+#include "harness/fitness/accept/stages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+namespace assay::accept {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using fitness::AcceptedHost;
+
+// Why a host has no result of a check, and whether the level requires one.
+void explain_not_run(const Request& request, std::vector<AcceptedHost>& hosts) {
+  const auto left =
+      std::count_if(hosts.begin(), hosts.end(), [](const AcceptedHost& host) { return host.state() != Fitness::fail; });
+  for (AcceptedHost& host : hosts) {
+    std::string failed;
+    for (const std::string_view name : fitness::accept_checks) {
+      fitness::HostCheck& check = host.checks[std::string(name)];
+      check.required = request.level.required.contains(std::string(name));
+      if (check.state == Fitness::fail && failed.empty()) failed = name;
+      if (check.state != Fitness::unknown || !check.evidence.empty()) continue;
+      const std::string why = request.why_not_run(name, request.state.hosts.size());
+      const bool few = (name == "pairs" || name == "collectives") && left < 2;
+      check.evidence.push_back(!why.empty()      ? why
+                               : !failed.empty() ? "it failed in " + failed
+                               : few             ? "fewer than two hosts are left"
+                                                 : "not reached");
+    }
+  }
+}
+
+// The audit and the runs in which the host took part, with what it failed in.
+fitness::EvidenceInput evidence_of(const AcceptedHost& host, const State& state, const fitness::AuditedFleet& audit,
+                                   const fs::path& dir) {
+  fitness::EvidenceInput input;
+  input.host = host.host;
+  input.with_serials = state.with_serials;
+  input.environment = nullptr;
+  if (const auto answer = std::ranges::find(audit.hosts, host.host, &fitness::AuditedHost::host);
+      answer != audit.hosts.end())
+    input.audit = *answer;
+  for (const auto& [stage, attempts] : state.stages)
+    for (const Attempt& one : attempts) {
+      std::error_code none;
+      const bool took_part = std::find(one.hosts.begin(), one.hosts.end(), host.host) != one.hosts.end();
+      if (took_part && fs::exists(dir / one.dir / "records.jsonl", none)) input.runs.push_back(dir / one.dir);
+    }
+  for (const auto& [name, check] : host.checks)
+    if (check.state == Fitness::fail) input.missed.insert(input.missed.end(), check.missed.begin(), check.missed.end());
+  return input;
+}
+
+// Keys and families of what a host failed in.
+std::vector<std::string> failures_of(const AcceptedHost& host) {
+  std::vector<std::string> failed;
+  for (const auto& [name, check] : host.checks) {
+    if (check.state != Fitness::fail) continue;
+    failed.insert(failed.end(), check.broken.begin(), check.broken.end());
+    for (const fitness::MissedFloor& one : check.missed) failed.push_back(one.key);
+    if (name == "pairs" || name == "collectives") failed.emplace_back("collective");
+  }
+  return failed;
+}
+
+// What is to be sent for each host that failed, as evidence/HOST.tar; a host without it is noted.
+void collect_evidence(fitness::Acceptance& table, const State& state, const fitness::AuditedFleet& audit,
+                      const fs::path& dir) {
+  // One host's GPUs may all be missing.
+  const bool has_gpus = std::ranges::any_of(table.hosts, [](const AcceptedHost& one) { return !one.gpus.empty(); });
+  for (AcceptedHost& host : table.hosts) {
+    if (host.state() != Fitness::fail) continue;
+    fitness::EvidenceInput input = evidence_of(host, state, audit, dir);
+    host.commands = input.commands = fitness::vendor_commands(host.problems, failures_of(host), has_gpus);
+    try {
+      std::error_code none;
+      fs::create_directories(dir / "evidence", none);
+      const std::string file = fmt::format("evidence/{}.tar", host.host);
+      replace_file(dir / file, tar_bytes(fitness::evidence_members(input)));
+      host.evidence_file = file;
+    } catch (const Error& error) {
+      table.notes.push_back(fmt::format("no evidence of {}: {}", host.host, error.what()));
+    }
+  }
+}
+
+bool judged_speed(const std::vector<AcceptedHost>& hosts) {
+  return std::ranges::any_of(hosts, [](const AcceptedHost& host) {
+    return std::ranges::any_of(host.checks, [](const auto& one) { return one.second.floor.has_value(); });
+  });
+}
+
+}  // namespace
+
+ExitCode Result::code() const {
+  if (!table.finished) return ExitCode::no_data;
+  return worst(exit_code(table.fitness()), broke ? ExitCode::broken : ExitCode::ok);
+}
+
+void begin(const fs::path& dir, const State& state) {
+  std::error_code failed;
+  if (fs::exists(dir, failed) && !fs::is_empty(dir, failed))
+    throw UsageError(fmt::format("--out {}: exists and is not empty; --resume continues an acceptance", dir.string()));
+  fs::create_directories(dir, failed);
+  if (failed) throw UsageError(fmt::format("--out {}: {}", dir.string(), failed.message()));
+  write_state(dir, state);
+}
+
+Result run(Request request, Trials& trials, const fs::path& dir) {
+  const Clock::time_point began = trials.now();
+  Stages stages(request, trials, dir);
+  Result result;
+  fitness::Acceptance& table = result.table;
+  table.finished = stages.run();
+  request.state.seconds += std::chrono::duration<double>(trials.now() - began).count();
+  write_state(dir, request.state);
+  explain_not_run(request, stages.hosts());
+  table.level = request.level.name;
+  table.started = request.state.started;
+  table.seconds = request.state.seconds;
+  table.hosts = stages.hosts();
+  table.notes = stages.notes();
+  if (table.finished) collect_evidence(table, request.state, stages.audit(), dir);
+  if (!judged_speed(table.hosts))
+    table.notes.emplace_back("nothing judged how fast, only whether results are right: --floors FILE, or three hosts");
+  if (table.finished) table.not_measured = stages.unmeasured();
+  result.broke = stages.broke();
+  return result;
+}
+
+}  // namespace assay::accept

@@ -1,0 +1,129 @@
+// Checks what was asked for, beside the acceptance to continue if there is one.
+#include "harness/fitness/accept/request.h"
+
+#include "harness/core/configs.h"
+#include "harness/core/files.h"
+#include "harness/core/nearest.h"
+#include "harness/core/sha256.h"
+#include "harness/core/text.h"
+#include "harness/core/utc.h"
+#include "harness/plan/machine.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ctime>
+
+namespace assay::accept {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string hash_of(const fitness::Floors& floors) {
+  return sha256_hex(read_whole(floors.file, fitness::max_floors_bytes));
+}
+
+// "without n3, with n9"; empty if equal.
+std::string difference(std::vector<std::string> before, std::vector<std::string> now) {
+  std::sort(before.begin(), before.end());
+  std::sort(now.begin(), now.end());
+  std::vector<std::string> gone, fresh, parts;
+  std::set_difference(before.begin(), before.end(), now.begin(), now.end(), std::back_inserter(gone));
+  std::set_difference(now.begin(), now.end(), before.begin(), before.end(), std::back_inserter(fresh));
+  if (!gone.empty()) parts.push_back(fmt::format("without {}", fmt::join(gone, ", ")));
+  if (!fresh.empty()) parts.push_back(fmt::format("with {}", fmt::join(fresh, ", ")));
+  return one_line(fmt::format("{}", fmt::join(parts, ", ")));
+}
+
+// Equal requests go on; anything else would mix two acceptances.
+void continue_with(Request& request, const State& before, const std::string& dir) {
+  State& state = request.state;
+  std::vector<std::string> parts;
+  if (before.level_hash != state.level_hash)
+    parts.push_back(fmt::format("level {} is not the one that it began with ({}), or its plans have changed",
+                                request.level.name, fs::path(before.level).stem().string()));
+  if (before.floors_hash != state.floors_hash)
+    parts.push_back(before.floors.empty()  ? "it began without floors"
+                    : state.floors.empty() ? "it began with floors " + before.floors
+                                           : fmt::format("floors {} are not those that it began with", state.floors));
+  if (before.device != state.device)
+    parts.push_back(fmt::format("it began on {}, not {}", before.device, state.device));
+  if (const std::string hosts = difference(before.hosts, state.hosts); !hosts.empty())
+    parts.push_back("other hosts: " + hosts);
+  if (before.audited && before.with_serials != state.with_serials)
+    parts.emplace_back("it began without --with-serials");
+  if (!parts.empty()) throw UsageError(fmt::format("--resume {}: {}", dir, fmt::join(parts, "; ")));
+  state = before;
+}
+
+}  // namespace
+
+Request make_request(const Options& options) {
+  Request request;
+  if (!options.out.empty() && !options.resume.empty())
+    throw UsageError("accept: --out and --resume exclude each other: an acceptance goes on in its own folder");
+  if (options.dry_run && !options.resume.empty())
+    throw UsageError("accept: --dry-run shows what would run; it cannot be combined with --resume");
+  std::optional<State> before;
+  if (!options.resume.empty()) before = read_state(options.resume);
+  const auto word = [&](const std::string& given, const std::string& kept) {
+    return given.empty() && before ? kept : given;
+  };
+  const std::string level = word(options.level, before ? before->level : "");
+  if (level.empty()) throw UsageError("accept: --level is required" + suggestion("", config_names("accept")));
+  const std::string device = word(options.device, before ? before->device : "");
+  request.device = choose_device(device.empty() ? "auto" : device);
+  try {
+    request.level = read_level(level, request.device);
+  } catch (const UsageError& error) {
+    if (!before || !options.level.empty()) throw;
+    throw UsageError(fmt::format("--resume {}: it began with {}", options.resume, error.what()));
+  }
+  const std::string floors = word(options.floors, before ? before->floors : "");
+  if (!floors.empty()) request.user = fitness::find_floors(floors);
+  if (!request.level.fleet.empty()) request.fleet = fitness::load_floors(request.level.fleet);
+  const std::string hostfile = word(options.hostfile, before ? before->hostfile : "");
+  request.allocation = find_allocation(hostfile.empty() ? std::nullopt : std::optional<fs::path>(hostfile));
+  if (request.allocation.source == LaunchSource::environment)
+    throw UsageError(
+        fmt::format("accept: {} starts a process on every host; accept starts its own: use --hostfile or "
+                    "a Slurm job",
+                    request.allocation.origin));
+  // Without a GPU here nothing can be asked, and a dry run asks nothing.
+  if (request.device == DeviceKind::cuda)
+    request.ranks_per_host = options.dry_run ? std::max(1, static_cast<int>(gpus_here().size()))
+                                             : require_gpus(device.empty() ? "auto" : device);
+  request.state.id = state_form;
+  request.state.level = request.level.file.string();
+  request.state.level_hash = hash_of(request.level);
+  if (request.user) {
+    request.state.floors = fs::absolute(request.user->file).string();
+    request.state.floors_hash = hash_of(*request.user);
+  }
+  request.state.hostfile = hostfile.empty() ? "" : fs::absolute(hostfile).string();
+  request.state.device = std::string(name_of(request.device));
+  request.state.started = utc_text(std::time(nullptr));
+  request.state.with_serials = options.with_serials || (before && before->with_serials);
+  for (const AllocatedHost& host : request.allocation.hosts) request.state.hosts.push_back(host.name);
+  if (before) continue_with(request, *before, options.resume);
+  return request;
+}
+
+std::string Request::why_not_run(std::string_view stage, std::size_t hosts) const {
+  if (const auto why = level.not_run.find(std::string(stage)); why != level.not_run.end()) return why->second;
+  if (std::find(run_stages.begin(), run_stages.end(), stage) == run_stages.end()) return {};
+  const auto plans = level.plans.find(std::string(stage));
+  if (plans == level.plans.end() || plans->second.empty())
+    return fmt::format("level {} has no plan for it on {}", level.name, name_of(device));
+  if ((stage == "pairs" || stage == "collectives") && hosts < 2) return "it needs two hosts";
+  return {};
+}
+
+std::optional<int> Request::ranks_of(std::string_view stage, std::size_t hosts) const {
+  if (!runs_alone(stage)) return static_cast<int>(hosts) * ranks_per_host;
+  return device == DeviceKind::cuda ? std::optional(ranks_per_host) : std::nullopt;
+}
+
+}  // namespace assay::accept
