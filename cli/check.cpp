@@ -82,8 +82,7 @@ ExitCode run_check(const CheckOptions& options) {
 Command check_command(CLI::App& root) {
   auto options = std::make_shared<CheckOptions>();
   CLI::App* app = root.add_subcommand("check", "Judge finished runs against the limits of a floors file");
-  options->runs.add_to(*app);
-  app->get_option("runs")->description("Run directories, or one pack");
+  options->runs.add_to(*app, "runs")->description("Run directories, or one pack");
   app->add_option("--floors", options->floors, "A floors file, or one of configs/floors; a pack has its own")
       ->type_name("FILE");
   app->add_option("--pack", options->pack, "Write runs, floors and verdict as a tar archive that others can check")

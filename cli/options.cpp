@@ -10,14 +10,15 @@ namespace assay::cli {
 
 const CLI::Validator not_empty([](std::string& value) { return value.empty() ? "needs a value" : std::string(); }, "");
 
-CLI::Option* Runs::add_dirs_to(CLI::App& app) {
+CLI::Option* Runs::add_dirs_to(CLI::App& app, const char* name) {
   verb_ = verb_of(app);
-  return app.add_option("runs", dirs, "Run directories")->required()->type_name("DIR");
+  return app.add_option(name, dirs, "Run directories")->required()->type_name("DIR");
 }
 
-void Runs::add_to(CLI::App& app) {
-  add_dirs_to(app);
+CLI::Option* Runs::add_to(CLI::App& app, const char* name) {
+  CLI::Option* argument = add_dirs_to(app, name);
   app.add_flag("--injected", injected, "Treat records with injected faults as measurements");
+  return argument;
 }
 
 RunSet Runs::read() const { return RunSet(read_runs(dirs), injected ? Injected::include : Injected::exclude); }
@@ -29,8 +30,7 @@ ExitCode Runs::code_of(const RunSet& runs, ExitCode otherwise) const {
 }
 
 void Prices::add_to(CLI::App& app) {
-  app.add_option("--prices", file, "Prices of machines: JSON (like configs/prices) or a SkyPilot catalogue (CSV)")
-      ->type_name("FILE");
+  app.add_option("--prices", file, "Prices of machines: JSON or a SkyPilot catalogue (CSV)")->type_name("FILE");
   app.add_option("--price", price, "Price of each whole machine in USD per hour")->type_name("USD");
 }
 

@@ -24,9 +24,9 @@ struct Runs {
   std::vector<std::string> dirs;
   bool injected = false;
 
-  // Declares the directories alone, or with --injected.
-  CLI::Option* add_dirs_to(CLI::App& app);
-  void add_to(CLI::App& app);
+  // Declares the directories, as an argument of this name, alone or with --injected.
+  CLI::Option* add_dirs_to(CLI::App& app, const char* name = "dirs");
+  CLI::Option* add_to(CLI::App& app, const char* name = "dirs");
   // Throws UsageError as read_run does.
   RunSet read() const;
   // Says on stderr if no case of the runs is finished; the exit code of that, else `otherwise`.

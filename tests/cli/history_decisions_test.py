@@ -183,7 +183,7 @@ class Templates(HistoryCase):
                     command = command.split("||")[0].strip().replace("${{ matrix.machine }}", "node1")
                     if command.startswith("assay run"):
                         command += " --dry-run"
-                    if command.startswith("assay history merge tonight/"):
+                    if command.startswith("assay history store merge tonight/"):
                         (folder / "tonight/tonight-node1").mkdir(parents=True)
                         (folder / "tonight.db").rename(folder / "tonight/tonight-node1/tonight.db")
                     # The nights are not tonight, so the check finds them stale.

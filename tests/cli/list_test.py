@@ -24,9 +24,29 @@ class List(AssayCase):
         return json.loads(done.stdout)
 
     def test_all_kinds_unless_one_is_named(self):
-        self.assertEqual(list(self.listed()), ["families", "plans", "models", "hardware"])
-        for kind in ("families", "plans", "models", "hardware"):
+        kinds = ["families", "plans", "models", "hardware", "floors", "levels", "codes"]
+        self.assertEqual(list(self.listed()), kinds)
+        for kind in kinds:
             self.assertEqual(list(self.listed(kind)), [kind])
+
+    def test_floors_levels_and_codes(self):
+        self.assertIn(("fleet", "hosts (and GPUs) of one kind against their own median"),
+                      [(file["name"], file["description"]) for file in self.listed("floors")["floors"]])
+        self.assertLessEqual({"quick", "day"}, {level["name"] for level in self.listed("levels")["levels"]})
+        self.assertEqual(self.listed("codes")["codes"], json.loads(self.assay("gate", "--list", "--json").stdout)["codes"])
+        for kind in ("floors", "levels", "codes"):
+            text = self.assay("list", kind).stdout.splitlines()
+            listed = self.listed(kind)[kind]
+            self.assertEqual((text[0], len(text)), (kind, len(listed) + 1))
+            for line, entry in zip(text[1:], listed):
+                self.assertEqual(line.split()[0], entry.get("code", entry.get("name")))
+
+    def test_a_file_of_codes_that_cannot_be_read_is_named(self):
+        self.write("c/gate.json", "{")
+        env = {"ASSAY_CONFIGS": str(self.dir / "c")}
+        self.refused("list", "codes", env=env, says="gate.json")
+        self.assertIn("gate.json", self.listed(env=env)["codes"][0]["reason"])
+        self.assertIn("gate.json", self.assay("list", env=env).stdout)
 
     def test_families_have_these_parameters(self):
         families = {family["name"]: family for family in self.listed("families")["families"]}
