@@ -63,7 +63,7 @@ ab::Options read_options(const AbOptions& options) {
 Json number(double value) { return std::isfinite(value) && value > 0 ? Json(value) : Json(); }
 
 Json to_json(const ab::Outcome& outcome) {
-  return {{"verdict", ab::name_of(outcome.verdict)},
+  return {{"verdict", name_of(outcome.verdict, "undecided")},
           {"ratio", outcome.pairs > 0 ? number(outcome.ratio) : Json()},
           {"low", number(outcome.low)},
           {"high", number(outcome.high)},
@@ -94,17 +94,17 @@ std::string change(double ratio) {
   return std::isfinite(ratio) && ratio > 0 ? fmt::format("{:+.1f} %", 100 * (ratio - 1)) : "?";
 }
 
-report::Tone tone_of(ab::Verdict verdict) {
-  if (verdict == ab::Verdict::slower) return report::Tone::bad;
-  return verdict == ab::Verdict::undecided ? report::Tone::warn : report::Tone::good;
+report::Tone ab_tone(Direction verdict) {
+  if (verdict == Direction::slower) return report::Tone::bad;
+  return verdict == Direction::unknown ? report::Tone::warn : report::Tone::good;
 }
 
-std::string_view sentence(ab::Verdict verdict) {
+std::string_view sentence(Direction verdict) {
   switch (verdict) {
-    case ab::Verdict::faster: return "B is faster";
-    case ab::Verdict::slower: return "B is slower";
-    case ab::Verdict::same: return "B is as fast as A";
-    case ab::Verdict::undecided: break;
+    case Direction::faster: return "B is faster";
+    case Direction::slower: return "B is slower";
+    case Direction::same: return "B is as fast as A";
+    case Direction::unknown: break;
   }
   return "undecided";
 }
@@ -129,13 +129,13 @@ report::Document document_of(const ab::Result& result, const ab::Options& option
                           text_cell(format_quantity(one.b, one.unit)), text_cell(change(outcome.ratio)),
                           text_cell(fmt::format("{} .. {}", change(outcome.low), change(outcome.high))),
                           text_cell(std::to_string(outcome.pairs)),
-                          text_cell(std::string(ab::name_of(outcome.verdict)), tone_of(outcome.verdict))});
+                          text_cell(std::string(name_of(outcome.verdict, "undecided")), ab_tone(outcome.verdict))});
   }
   Section section{"ab", "", {std::move(table)}};
   if (!result.one_sided.empty())
     section.blocks.emplace_back(
         Text{fmt::format("Not judged, as only one side has them: {}", fmt::join(result.one_sided, ", "))});
-  Document document{"ab", "", "", tone_of(result.all.verdict), {std::move(section)}};
+  Document document{"ab", "", "", ab_tone(result.all.verdict), {std::move(section)}};
   document.verdict =
       fmt::format("{} · {} in {} · tolerance {} · seed {}", sentence(result.all.verdict), pairs_of(result),
                   format_seconds(result.seconds), format_percent(options.tolerance), options.seed);
@@ -165,8 +165,8 @@ ExitCode ab(const AbOptions& asked) {
   else if (result.all.pairs > 0)
     print(document_of(result, options));
   switch (result.all.verdict) {
-    case ab::Verdict::slower: return ExitCode::failed;
-    case ab::Verdict::undecided: return ExitCode::no_data;
+    case Direction::slower: return ExitCode::failed;
+    case Direction::unknown: return ExitCode::no_data;
     default: return ExitCode::ok;
   }
 }

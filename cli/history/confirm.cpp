@@ -129,8 +129,8 @@ ExitCode run_confirm(const ConfirmFlags& flags) {
   const ab::Outcome outcome = compare_commands("history confirm", flags.good, flags.bad, read, asked).all;
   for (const std::string& remark : figure.remarks()) say("assay: history confirm: {}\n", remark);
   show("{}: {}: {} ({:+.1f} %) after {} pairs\n", event.id, history.series[figure.series()].name,
-       ab::name_of(outcome.verdict), 100 * (outcome.ratio - 1), outcome.pairs);
-  if (outcome.verdict == ab::Verdict::undecided) return ExitCode::no_data;
+       name_of(outcome.verdict, "undecided"), 100 * (outcome.ratio - 1), outcome.pairs);
+  if (outcome.verdict == Direction::unknown) return ExitCode::no_data;
   const bool slower = event.kind == history::EventKind::slower;
   const bool confirmed = history::is_confirmed(outcome.verdict, slower);
   event.confirmed = confirmed;
@@ -144,7 +144,7 @@ ExitCode run_confirm(const ConfirmFlags& flags) {
     fmt::print("{}", chosen->suspect
                          ? "The builds show no such difference: the suspect is dismissed; more nights still judge it.\n"
                          : "The builds show no such difference: look for a cause that is not the build.\n");
-  return outcome.verdict == ab::Verdict::slower ? ExitCode::failed : ExitCode::ok;
+  return outcome.verdict == Direction::slower ? ExitCode::failed : ExitCode::ok;
 }
 
 }  // namespace

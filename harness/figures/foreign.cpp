@@ -4,12 +4,8 @@
 #include "harness/core/text.h"
 #include "harness/json/json.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string_view>
 
 namespace assay {
 

@@ -4,11 +4,7 @@
 #include "harness/figures/mentions.h"
 #include "harness/json/json.h"
 
-#include <fmt/format.h>
-
 #include <set>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace assay {

@@ -5,7 +5,6 @@
 #include "harness/json/json.h"
 #include "harness/record/comparable.h"
 #include "harness/record/disturbed.h"
-#include "harness/statistics/mean.h"
 #include "harness/statistics/outliers.h"
 #include "harness/statistics/prediction.h"
 #include "harness/statistics/statistics.h"

@@ -24,8 +24,8 @@ double confirm_error(const Options& options, std::size_t earlier) {
   return std::ldexp(options.false_alarms * confirm_share, -1 - static_cast<int>(earlier));
 }
 
-bool is_confirmed(PairVerdict verdict, bool slower) {
-  return verdict == (slower ? PairVerdict::slower : PairVerdict::faster);
+bool is_confirmed(Direction verdict, bool slower) {
+  return verdict == (slower ? Direction::slower : Direction::faster);
 }
 
 }  // namespace assay::history

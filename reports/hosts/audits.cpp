@@ -2,20 +2,14 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "harness/core/words.h"
 #include "harness/json/members.h"
-#include "harness/statistics/statistics.h"
-#include "reports/data/words.h"
 #include "reports/hosts/side_by_side.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <set>
-#include <utility>
 
 namespace assay::report {
 
@@ -30,10 +24,10 @@ bool differs_by_nature(const std::string& fact) {
   constexpr std::array<std::string_view, 8> parts = {"hostname", "serial",  "uuid",   "address",
                                                      "guid",     "boot id", "uptime", "machine id"};
   std::string lower = fact;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
+  std::ranges::transform(lower, lower.begin(), [](char c) {
     return c == '_' ? ' ' : c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   });
-  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return lower.find(part) != lower.npos; });
+  return std::ranges::any_of(parts, [&](std::string_view part) { return lower.find(part) != lower.npos; });
 }
 
 std::string value_text(const std::optional<std::string>& value) { return value ? one_line(*value, 60) : "none"; }
@@ -62,8 +56,7 @@ Table host_table(const std::vector<AuditedHost>& hosts) {
                {"state", "state"},
                {"faults", "faults", Align::right},
                {"warnings", "warnings", Align::right},
-               {"problems", "problems"}},
-              {}};
+               {"problems", "problems"}}};
   for (const AuditedHost& host : hosts) {
     const bool ok = host.state == AuditState::ok;
     const std::size_t faults = host.count(Severity::fault), warnings = host.count(Severity::warning);
@@ -100,8 +93,7 @@ Table problem_table(const std::vector<AuditedHost>& hosts) {
                {"hosts", "hosts"},
                {"seen", "seen"},
                {"meaning", "meaning"},
-               {"fix", "fix"}},
-              {}};
+               {"fix", "fix"}}};
   for (const auto& [key, kind] : kinds)
     table.rows.push_back({{key.second, nullptr},
                           {word_of(kind.first->severity), nullptr, key.first ? Tone::warn : Tone::bad},
@@ -118,8 +110,8 @@ std::string effect_text(const DriftEffect& effect) {
 }
 
 Table drift_table(const std::vector<Drift>& drift) {
-  Table table{"drift", "", {{"fact", "fact"}, {"majority", "most have"}, {"differ", "who differs"}}, {}};
-  const bool effects = std::any_of(drift.begin(), drift.end(), [](const Drift& one) { return one.effect; });
+  Table table{"drift", "", {{"fact", "fact"}, {"majority", "most have"}, {"differ", "who differs"}}};
+  const bool effects = std::ranges::any_of(drift, [](const Drift& one) { return one.effect.has_value(); });
   if (effects) table.columns.push_back({"effect", "most affected figure"});
   for (const Drift& one : drift) {
     std::vector<std::string> differ;
@@ -191,12 +183,12 @@ std::vector<Drift> drift_of(const std::vector<AuditedHost>& hosts) {
     std::map<std::optional<std::string>, std::size_t> counts;
     for (const AuditedHost* host : answered) ++counts[value_on(*host)];
     if (counts.size() < 2) continue;
-    const auto most = std::max_element(counts.begin(), counts.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most =
+        std::ranges::max_element(counts, [](const auto& a, const auto& b) { return a.second < b.second; });
     Drift one;
     one.fact = fact;
     one.count = most->second;
-    one.tie = std::count_if(counts.begin(), counts.end(), [&](const auto& x) { return x.second == one.count; }) > 1;
+    one.tie = std::ranges::count_if(counts, [&](const auto& each) { return each.second == one.count; }) > 1;
     if (!one.tie) one.majority = most->first;
     for (const AuditedHost* host : answered)
       if (auto value = value_on(*host); one.tie || value != one.majority)
@@ -250,9 +242,8 @@ Document audit_document(const AuditedFleet& fleet) {
 }
 
 ExitCode AuditedFleet::code() const {
-  const bool bad = std::any_of(hosts.begin(), hosts.end(), [](const AuditedHost& host) {
-    return host.state != AuditState::ok || host.count(Severity::fault) > 0;
-  });
+  const bool bad = std::ranges::any_of(
+      hosts, [](const AuditedHost& host) { return host.state != AuditState::ok || host.count(Severity::fault) > 0; });
   return bad ? ExitCode::failed : ExitCode::ok;
 }
 
