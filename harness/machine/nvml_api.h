@@ -164,10 +164,10 @@ struct Functions {
   Return (*gpm_metrics)(GpmMetrics*) = find("nvmlGpmMetricsGet");
 
  private:
-  // By the first of its names that the library has.
-  Symbol find(const char* name, const char* earlier_name = nullptr) const {
-    const Symbol found = nvml::find(library, name);
-    return found.address || !earlier_name ? found : nvml::find(library, earlier_name);
+  // Finds a function by the first of its names that the library has.
+  Symbol find(const char* symbol, const char* earlier_symbol = nullptr) const {
+    const Symbol found = nvml::find(library, symbol);
+    return found.address || !earlier_symbol ? found : nvml::find(library, earlier_symbol);
   }
 };
 
