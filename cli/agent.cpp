@@ -15,7 +15,6 @@ namespace assay::cli {
 
 Command agent_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("agent", "Started by assay run on every host");
-  app->group("");
   return {app, [] {
             AgentRequest request = agent_request_from_environment();
             if (const char* device = std::getenv("ASSAY_DEVICE"); device && std::string_view(device) == "cuda")
@@ -26,7 +25,6 @@ Command agent_command(CLI::App& root) {
 
 Command remote_shell_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("remote-shell", "Started by mpirun for every other host");
-  app->group("");
   // The words belong to another program: none is a flag of this one.
   app->prefix_command();
   return {app, [app] {

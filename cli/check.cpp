@@ -2,7 +2,7 @@
 // pack again.
 #include "cli/catalogue.h"
 #include "cli/command.h"
-#include "cli/files.h"
+#include "cli/options.h"
 #include "harness/core/build_id.h"
 #include "harness/core/files.h"
 #include "harness/core/program.h"
@@ -10,6 +10,7 @@
 #include "harness/core/streams.h"
 #include "harness/core/version.h"
 #include "harness/json/json.h"
+#include "reports/acceptance/document.h"
 #include "reports/acceptance/packed_check.h"
 
 #include <fmt/format.h>
@@ -26,54 +27,52 @@ namespace {
 constexpr std::uintmax_t max_program_bytes = std::uintmax_t{4} << 30;
 
 struct CheckOptions {
-  std::vector<std::string> runs;
-  std::string floors;
-  std::string json;
-  std::string junit;
-  std::string pack;
-  bool injected = false;
+  Runs runs;
+  Outputs outputs;
+  std::string floors, pack;
 };
 
-ExitCode publish(const CheckOptions& options, const report::CheckResult& result) {
-  if (!options.json.empty()) write_named_file("check", options.json, dump_document(report::check_json(result)));
-  if (!options.junit.empty())
-    write_named_file("check", options.junit, report::render_junit(report::check_suite(result)));
-  print(report::check_document(result), {options.json, options.junit});
-  if (result.runs->entries().empty()) say("assay: check: no finished case in {}\n", fmt::join(options.runs, ", "));
+ExitCode publish(const CheckOptions& options, const fitness::CheckResult& result) {
+  options.outputs.write_json([&] { return dump_document(report::check_json(result)); });
+  options.outputs.write_junit([&] { return report::render_junit(report::check_suite(result)); });
+  options.outputs.print(report::check_document(result));
+  (void)options.runs.code_of(*result.runs);  // says that there is no case
   return result.code();
 }
 
 // Without the hash of its file, which takes a while.
-report::Judge this_program() { return {std::string(build_info().version), build_id(), {}}; }
+fitness::Judge this_program() { return {std::string(build_info().version), build_id(), {}}; }
 
 ExitCode run_check_of_pack(const CheckOptions& options) {
-  const std::string& name = options.runs.front();
+  const std::string& name = options.runs.dirs.front();
   if (!options.pack.empty()) throw UsageError(fmt::format("check: {} is a pack already; --pack takes runs", name));
   const auto floors = options.floors.empty() ? std::nullopt : std::optional(read_floors(options.floors));
-  const report::PackCheck check = report::check_pack(name, floors, options.injected, this_program(), family_names());
+  const report::PackCheck check =
+      report::check_pack(name, floors, options.runs.injected, this_program(), family_names());
   const ExitCode code = publish(options, check.judged->result);
   say("assay: {}: {}\n", name, check.text());
   return code;
 }
 
 ExitCode run_check(const CheckOptions& options) {
+  const std::vector<std::string>& dirs = options.runs.dirs;
   std::error_code none;
-  const auto file = std::find_if(options.runs.begin(), options.runs.end(),
+  const auto file = std::find_if(dirs.begin(), dirs.end(),
                                  [&](const std::string& one) { return std::filesystem::is_regular_file(one, none); });
-  if (file != options.runs.end() && options.runs.size() > 1)
+  if (file != dirs.end() && dirs.size() > 1)
     throw UsageError(fmt::format("check: {} is no run directory; a pack is checked alone", *file));
-  if (file != options.runs.end()) return run_check_of_pack(options);
+  if (file != dirs.end()) return run_check_of_pack(options);
   if (options.floors.empty()) throw UsageError("check: --floors is required");
   if (options.pack.empty()) {
-    report::Floors floors = read_floors(options.floors);
-    const report::Judged judged(read_runs(options.runs), std::move(floors), options.injected, family_names());
+    fitness::Floors floors = read_floors(options.floors);
+    const report::Judged judged(read_runs(dirs), std::move(floors), options.runs.injected, family_names());
     return publish(options, judged.result);
   }
   report::require_place_for_pack(options.pack);
   const std::filesystem::path floors_file = read_floors(options.floors).file;
-  report::Judge judge = this_program();
+  fitness::Judge judge = this_program();
   judge.sha256 = sha256_hex(read_whole(program_file(), max_program_bytes));
-  const auto judged = report::check_into_pack(run_dirs(options.runs), floors_file, options.injected, std::move(judge),
+  const auto judged = report::check_into_pack(run_dirs(dirs), floors_file, options.runs.injected, std::move(judge),
                                               options.pack, family_names());
   return publish(options, judged->result);
 }
@@ -82,15 +81,14 @@ ExitCode run_check(const CheckOptions& options) {
 
 Command check_command(CLI::App& root) {
   auto options = std::make_shared<CheckOptions>();
-  CLI::App* app =
-      root.add_subcommand("check", "Accept a machine: judge finished runs against the limits of a floors file");
-  app->add_option("runs", options->runs, "Run directories, or one pack")->required();
-  app->add_option("--floors", options->floors,
-                  "A floors file, or the name of one in configs/floors; a pack has its own");
-  app->add_option("--pack", options->pack, "Write runs, floors and verdict into FILE, a tar archive that others check");
-  app->add_option("--json", options->json, "Write all verdicts as JSON to FILE (- for stdout), in base units");
-  app->add_option("--junit", options->junit, "Write one test case per floor as JUnit XML to FILE");
-  app->add_flag("--injected", options->injected, "Treat records with injected faults as measurements");
+  CLI::App* app = root.add_subcommand("check", "Judge finished runs against the limits of a floors file");
+  options->runs.add_to(*app);
+  app->get_option("runs")->description("Run directories, or one pack");
+  app->add_option("--floors", options->floors, "A floors file, or one of configs/floors; a pack has its own")
+      ->type_name("FILE");
+  app->add_option("--pack", options->pack, "Write runs, floors and verdict as a tar archive that others can check")
+      ->type_name("FILE");
+  options->outputs.add_to(*app, {"--junit"});
   return {app, [options] { return run_check(*options); }};
 }
 

@@ -2,8 +2,10 @@
 #include "cli/command.h"
 
 #include "cli/explain.h"
+#include "cli/old_spellings.h"
 #include "harness/core/nearest.h"
 #include "harness/core/streams.h"
+#include "harness/core/text.h"
 #include "harness/core/version.h"
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 
 namespace assay::cli {
 
@@ -19,14 +22,6 @@ namespace {
 
 std::vector<std::string> words;
 bool stored = false;
-
-// A subcommand has one line here and a file of its own.
-constexpr Command (*commands[])(CLI::App&) = {
-    list_command,         run_command,        worker_command,   agent_command,     each_host_command,
-    remote_shell_command, env_command,        report_command,   check_command,     compare_command,
-    bench_command,        crosscheck_command, diagnose_command, export_command,    import_command,
-    reference_command,    history_command,    ab_command,       estimate_command,  size_command,
-    project_command,      floors_command,     gate_command,     gate_test_command, accept_command};
 
 // Every line of a message carries the program's name, so that it can be distinguished from other output.
 void print_error(const std::string& message) {
@@ -46,25 +41,27 @@ int without_output(int code, int error) {
   return static_cast<int>(worst(static_cast<ExitCode>(code), ExitCode::broken));
 }
 
-int parse_and_run(int argc, const char* const* argv) {
+int parse_and_run() {
   CLI::App root("Is this machine as fast as it should be for training neural networks?", "assay");
   root.set_version_flag("--version", fmt::format("assay {}", build_info().version));
   root.require_subcommand(0, 1);
-  std::vector<Command> table;
-  for (const auto make : commands) table.push_back(make(root));
+  root.formatter(std::make_shared<HelpFormatter>());
+  const std::vector<Command> table = add_verbs(root);
+  std::vector<std::string> given = in_new_spelling(root, {words.begin() + (words.empty() ? 0 : 1), words.end()});
 
   // CLI11 would call a mistyped subcommand an unexpected argument.
   const CLI::App* app = &root;
-  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+  for (const std::string& word : given) {
     const auto names = subcommand_names(*app);
-    if (names.empty()) break;
-    if (std::find(names.begin(), names.end(), argv[i]) == names.end())
+    if (names.empty() || word.starts_with("-")) break;
+    if (std::find(names.begin(), names.end(), word) == names.end())
       throw UsageError(
-          fmt::format("{}unknown subcommand \"{}\"{}", place_of(*app), argv[i], suggestion(argv[i], names)));
-    app = app->get_subcommand(argv[i]);
+          fmt::format("{}unknown subcommand {}{}", place_of(*app), in_quotes(word), suggestion(word, names)));
+    app = app->get_subcommand(word);
   }
   try {
-    root.parse(argc, argv);
+    std::reverse(given.begin(), given.end());  // as CLI11 takes words
+    root.parse(std::move(given));
   } catch (const CLI::Success& asked) {  // --help, --version
     return root.exit(asked);
   } catch (const CLI::ParseError& error) {
@@ -85,7 +82,7 @@ int run_command_line(int argc, const char* const* argv) {
   prepare_streams();
   words.assign(argv, argv + argc);
   try {
-    const int code = parse_and_run(argc, argv);
+    const int code = parse_and_run();
     const int error = flush_stdout();
     return error == 0 ? code : without_output(code, error);
   } catch (const Error& error) {

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,10 @@ struct Command {
   std::function<int()> run;
 };
 
+using Verb = Command (*)(CLI::App& parent);
+// A command of these verbs, of which one is required.
+Command with_verbs(CLI::App& app, std::initializer_list<Verb> verbs);
+
 // One function per subcommand, each in its own file.
 Command ab_command(CLI::App& root);
 Command list_command(CLI::App& root);
@@ -32,6 +37,7 @@ Command each_host_command(CLI::App& root);
 Command agent_command(CLI::App& root);
 Command remote_shell_command(CLI::App& root);
 Command env_command(CLI::App& root);
+Command audit_command(CLI::App& root);
 
 // The words of the command line, starting with the program's name.
 const std::vector<std::string>& command_line();
@@ -52,6 +58,9 @@ Command size_command(CLI::App& root);
 Command project_command(CLI::App& root);
 Command reference_command(CLI::App& root);
 Command history_command(CLI::App& root);
+
+// Declares all of them.
+std::vector<Command> add_verbs(CLI::App& root);
 
 // Says that stdout only tells what is stored elsewhere: that nobody reads it does not change the exit code.
 void results_are_stored();

@@ -2,7 +2,7 @@
 #include "reports/compare/compare.h"
 
 #include "cli/command.h"
-#include "cli/files.h"
+#include "cli/options.h"
 #include "harness/core/streams.h"
 #include "harness/core/units.h"
 #include "reports/cost/cost.h"
@@ -21,10 +21,8 @@ struct CompareOptions {
   std::vector<std::string> base;
   std::vector<std::string> head;
   std::string tolerance = "3%";
-  report::PriceFlags prices;
-  std::string html;
-  std::string markdown;
-  std::string json;
+  Prices prices;
+  Outputs outputs;
   bool injected = false;
 };
 
@@ -36,7 +34,7 @@ constexpr const char* footer =
     "is too noisy to say; 2 usage, or both sides have several kinds of machines that do not pair; 0\n"
     "otherwise.";
 
-bool report_if_empty(const char* side, const report::RunSet& set, const std::vector<std::string>& dirs) {
+bool report_if_empty(const char* side, const RunSet& set, const std::vector<std::string>& dirs) {
   if (!set.entries().empty()) return false;
   say("assay: compare: no finished case in {} ({})\n", side, fmt::join(dirs, ", "));
   return true;
@@ -45,16 +43,14 @@ bool report_if_empty(const char* side, const report::RunSet& set, const std::vec
 ExitCode run_compare(const CompareOptions& options) {
   const report::CompareOptions asked{.tolerance = parse_part("compare: --tolerance", options.tolerance),
                                      .prices = report::load_prices(options.prices)};
-  const report::Injected injected = options.injected ? report::Injected::include : report::Injected::keep;
-  const report::RunSet base(read_runs(options.base), injected), head(read_runs(options.head), injected);
+  const Injected injected = options.injected ? Injected::include : Injected::keep;
+  const RunSet base(read_runs(options.base), injected), head(read_runs(options.head), injected);
   say_unused_prices("compare: base", base, asked.prices);
   say_unused_prices("compare: head", head, asked.prices);
   const report::CompareResult result = report::compare(base, head, asked);
-  if (!options.html.empty()) write_named_file("compare", options.html, report::render_html(result.document));
-  if (!options.markdown.empty())
-    write_named_file("compare", options.markdown, report::render_markdown(result.document));
-  if (!options.json.empty()) write_named_file("compare", options.json, report::render_json(result.document));
-  print(result.document, {options.html, options.markdown, options.json});
+  options.outputs.write_pages(result.document);
+  options.outputs.write_json([&] { return report::render_json(result.document); });
+  options.outputs.print(result.document);
   const bool no_base = report_if_empty("base", base, options.base),
              no_head = report_if_empty("head", head, options.head);
   return no_base || no_head ? ExitCode::no_data : result.counts.exit_code();
@@ -64,16 +60,13 @@ ExitCode run_compare(const CompareOptions& options) {
 
 Command compare_command(CLI::App& root) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* app = root.add_subcommand("compare", "Did it get slower? Compares runs of two sides, case by case");
-  app->add_option("--base", options->base, "Run directories to compare with")->required();
-  app->add_option("--head", options->head, "Run directories to judge")->required();
+  CLI::App* app = root.add_subcommand("compare", "Compare runs of two sides, case by case: did it get slower?");
+  app->add_option("--base", options->base, "Run directories to compare with")->required()->type_name("DIR");
+  app->add_option("--head", options->head, "Run directories to judge")->required()->type_name("DIR");
   app->add_option("--tolerance", options->tolerance, "Ignore changes up to this size (3%, 0.03)")
       ->capture_default_str();
-  app->add_option("--prices", options->prices.file, "Prices of machines: JSON or a SkyPilot catalogue (CSV)");
-  app->add_option("--price", options->prices.price, "Price of each whole machine in USD per hour");
-  app->add_option("--html", options->html, "Write the whole comparison as one HTML page to FILE");
-  app->add_option("--md", options->markdown, "Write the whole comparison as Markdown to FILE");
-  app->add_option("--json", options->json, "Write the comparison as JSON to FILE (- for stdout), in base units");
+  options->prices.add_to(*app);
+  options->outputs.add_to(*app, {"--html", "--md"});
   app->add_flag("--injected", options->injected, "Treat records with injected faults as measurements");
   app->footer(footer);
   return {app, [options] { return run_compare(*options); }};

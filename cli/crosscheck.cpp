@@ -1,6 +1,6 @@
 // assay crosscheck: our figures beside those of nccl-tests and nvbandwidth, in alternation on this machine.
 #include "cli/command.h"
-#include "cli/files.h"
+#include "cli/options.h"
 #include "cli/peer_tools.h"
 #include "harness/core/files.h"
 #include "harness/core/module.h"
@@ -11,7 +11,7 @@
 #include "harness/json/json.h"
 #include "harness/process/run.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/cells.h"
+#include "reports/model/cells.h"
 #include "reports/render/render.h"
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ constexpr int min_pairs = 6;  // fewer have no 95 % interval
 constexpr double limit_seconds = 600;
 
 struct CrosscheckOptions {
-  bool json = false;
+  Outputs outputs;
   int pairs = 9;
   std::string tolerance = "2%", from = "1KiB", to = "1GiB";
 };
@@ -134,7 +134,7 @@ const Tool tools[] = {
                             {"bytes", whole_mebibytes(sizes)}}});
      },
      [](const Record& record) {
-       const std::string direction = report::param_text(record, "direction");
+       const std::string direction = param_text(record, "direction");
        const auto* const copy =
            std::find_if(copies.begin(), copies.end(), [&](const auto& one) { return direction == one.first; });
        return std::pair<std::string, const char*>(copy == copies.end() ? direction : copy->second, "bandwidth");
@@ -178,8 +178,8 @@ Figures measure_ours(const Tool& tool, const fs::path& plan, const fs::path& out
       continue;
     }
     const auto [test, metric] = tool.test_and_metric(record);
-    const Metric* const found = report::find_metric(record, metric);
-    const auto bytes = report::param_number(record, "bytes");
+    const Metric* const found = find_metric(record, metric);
+    const auto bytes = param_number(record, "bytes");
     if (found && bytes && *found->value > 0) figures[{test, static_cast<std::int64_t>(*bytes)}] = *found->value;
   }
   fs::remove_all(out);
@@ -339,14 +339,14 @@ report::Document document_of(const Result& result) {
 }
 
 Sizes sizes_of(const CrosscheckOptions& options) {
-  Sizes sizes{parse_flag("crosscheck: --from", options.from, parse_bytes),
-              parse_flag("crosscheck: --to", options.to, parse_bytes),
+  Sizes sizes{parse_flag("crosscheck: --min-bytes", options.from, parse_bytes),
+              parse_flag("crosscheck: --max-bytes", options.to, parse_bytes),
               {}};
   if (sizes.from < 4 || sizes.from % 4 != 0)
     throw UsageError(
-        fmt::format("crosscheck: --from {}: must be a multiple of 4 bytes, the size of an f32", options.from));
+        fmt::format("crosscheck: --min-bytes {}: must be a multiple of 4 bytes, the size of an f32", options.from));
   if (sizes.to < sizes.from || sizes.to > std::int64_t{1} << 40)
-    throw UsageError(fmt::format("crosscheck: --to {}: must be from {} to 1 TiB", options.to, options.from));
+    throw UsageError(fmt::format("crosscheck: --max-bytes {}: must be from {} to 1 TiB", options.to, options.from));
   for (std::int64_t bytes = sizes.from; bytes <= sizes.to; bytes *= factor) sizes.all.push_back(bytes);
   return sizes;
 }
@@ -386,11 +386,8 @@ ExitCode crosscheck(const CrosscheckOptions& options) {
     result.missing = remarks.missing.size();
   }
   if (result.rows.empty()) say("assay: crosscheck: nothing could be compared: {}\n", fmt::join(result.remarks, "; "));
-  if (options.json) {
-    fmt::print("{}", dump_document(to_json(result), 2));
-  } else if (!result.rows.empty()) {
-    print(document_of(result));
-  }
+  options.outputs.write_json([&] { return dump_document(to_json(result), 2); });
+  if (!result.rows.empty()) options.outputs.print(document_of(result));
   return result.code();
 }
 
@@ -398,16 +395,16 @@ ExitCode crosscheck(const CrosscheckOptions& options) {
 
 Command crosscheck_command(CLI::App& root) {
   auto options = std::make_shared<CrosscheckOptions>();
-  CLI::App* app = root.add_subcommand("crosscheck", "Our GPU figures beside those of nccl-tests and nvbandwidth");
-  app->add_flag("--json", options->json, "As JSON, in base units");
+  CLI::App* app = root.add_subcommand("crosscheck", "Measure GPUs beside nccl-tests and nvbandwidth");
+  options->outputs.add_to(*app);
   app->add_option("--pairs", options->pairs, "How often each side is measured")
       ->check(CLI::Range(min_pairs, 1000))
       ->capture_default_str();
   app->add_option("--tolerance", options->tolerance, "How far a ratio may be from 1 (2%, 0.02)")->capture_default_str();
-  app->add_option("--from", options->from, "The smallest size; each further one is 16 times as large")
+  app->add_option("--min-bytes", options->from, "The smallest size; each further one is 16 times as large")
       ->type_name("BYTES")
       ->capture_default_str();
-  app->add_option("--to", options->to, "The largest size")->type_name("BYTES")->capture_default_str();
+  app->add_option("--max-bytes", options->to, "The largest size")->type_name("BYTES")->capture_default_str();
   app->footer(crosscheck_footer);
   return {app, [options] { return crosscheck(*options); }};
 }

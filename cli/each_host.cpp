@@ -9,7 +9,6 @@ namespace assay::cli {
 
 Command each_host_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("each-host", "Started by assay run --each-host on every host");
-  app->group("");
   return {app, [] {
             return each_host_main(catalogue(), [](RunRequest& request) {
               request.limits = machine_limits();

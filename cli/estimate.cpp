@@ -1,12 +1,10 @@
 // assay estimate: the memory of a model's training step, planned without running it.
 #include "cli/command.h"
+#include "cli/options.h"
 #include "harness/core/configs.h"
 #include "harness/json/json.h"
 #include "workloads/estimate/document.h"
 
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <memory>
 
 namespace assay::cli {
@@ -17,7 +15,7 @@ struct EstimateOptions {
   std::string model;
   std::vector<std::string> sets;
   std::string hardware;
-  bool json = false;
+  Outputs outputs;
 };
 
 ExitCode run_estimate(const EstimateOptions& options) {
@@ -26,7 +24,8 @@ ExitCode run_estimate(const EstimateOptions& options) {
     estimator.set_hardware(read_hardware(find_config("hardware", "hardware sheet", options.hardware)));
   estimator.set(options.sets);
   const estimate::Answer answer(estimator);
-  fmt::print("{}", options.json ? dump_document(to_json(answer), 2) : to_text(answer));
+  options.outputs.write_json([&] { return dump_document(to_json(answer), 2); });
+  options.outputs.print(to_text(answer));
   return answer.code();
 }
 
@@ -46,13 +45,10 @@ Command estimate_command(CLI::App& root) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("--hardware", options->hardware,
                   "The sheet of a device that must hold it, by name or file; exit 1 if it does not fit")
-      ->type_name("NAME");
-  app->add_flag("--json", options->json, "As JSON");
-  return {app, [options, app] {
-            if (app->count("--hardware") > 0 && options->hardware.empty())
-              throw UsageError("estimate: --hardware needs a name");
-            return run_estimate(*options);
-          }};
+      ->type_name("NAME")
+      ->check(not_empty);
+  options->outputs.add_to(*app);
+  return {app, [options] { return run_estimate(*options); }};
 }
 
 }  // namespace assay::cli

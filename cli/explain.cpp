@@ -39,11 +39,21 @@ std::vector<std::string> subcommand_names(const CLI::App& app) {
   return names;
 }
 
-std::string place_of(const CLI::App& app) {
-  std::string place;
+std::string verb_of(const CLI::App& app) {
+  std::string verb;
   for (const CLI::App* one = &app; one->get_parent(); one = one->get_parent())
-    place = one->get_name() + (place.empty() ? "" : " ") + place;
-  return place.empty() ? place : place + ": ";
+    verb = one->get_name() + (verb.empty() ? "" : " ") + verb;
+  return verb;
+}
+
+std::string place_of(const CLI::App& app) {
+  const std::string verb = verb_of(app);
+  return verb.empty() ? verb : verb + ": ";
+}
+
+std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
+  if (!is_positional && option->check_lname("json")) return "--json[=FILE]";
+  return CLI::Formatter::make_option_name(option, is_positional);
 }
 
 std::string explain(const CLI::App& root, const CLI::ParseError& error) {

@@ -64,10 +64,10 @@ std::vector<fs::path> run_dirs(const std::vector<std::string>& dirs) {
 
 std::vector<RunData> read_runs(const std::vector<std::string>& dirs) { return assay::read_runs(run_dirs(dirs)); }
 
-report::Floors read_floors(const std::string& word) {
+fitness::Floors read_floors(const std::string& word) {
   std::error_code none;
   const fs::path path = word;
-  return report::load_floors(
+  return fitness::load_floors(
       fs::exists(path, none) && !fs::is_directory(path, none) ? path : find_config("floors", "floors file", word));
 }
 
@@ -87,14 +87,18 @@ void write_named_file(const char* subcommand, const std::string& path, const std
   file->finish();
 }
 
-void say_unused_prices(const char* subcommand, const report::RunSet& runs, const report::PriceSource& prices) {
+void say_unused_prices(const char* subcommand, const RunSet& runs, const report::PriceSource& prices) {
   if (const std::string text = report::unused_file(runs.runs(), prices); !text.empty())
     say("assay: {}: {}\n", subcommand, one_line(text, 400));
 }
 
 void print(const report::Document& document, const std::vector<std::string>& files) {
+  print(report::render_terminal(document, terminal_style()), files);
+}
+
+void print(const std::string& text, const std::vector<std::string>& files) {
   if (std::any_of(files.begin(), files.end(), is_stdout)) return;
-  show_text(report::render_terminal(document, terminal_style()));
+  show_text(text);
   flush_stdout();
 }
 

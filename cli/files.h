@@ -1,8 +1,8 @@
 // Shared by subcommands that read runs: reading the runs, writing the requested files, the terminal.
 #pragma once
 
+#include "harness/fitness/floors/check.h"
 #include "harness/record/run_dir.h"
-#include "reports/acceptance/acceptance.h"
 #include "reports/cost/match.h"
 #include "reports/render/render.h"
 
@@ -18,17 +18,19 @@ std::vector<std::filesystem::path> run_dirs(const std::vector<std::string>& dirs
 std::vector<RunData> read_runs(const std::vector<std::string>& dirs);
 
 // An existing file, else the one of that name in configs/floors. Throws UsageError.
-report::Floors read_floors(const std::string& word);
+fitness::Floors read_floors(const std::string& word);
 
 // A file that the user named, as by replace_file(); "-" and /dev/stdout are stdout. Throws UsageError, which names the
 // subcommand, if there can be no such file, and Error if it cannot be written whole, as on a full disk.
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text);
 
 // Says on stderr if the user's file of prices has none for these runs.
-void say_unused_prices(const char* subcommand, const report::RunSet& runs, const report::PriceSource& prices);
+void say_unused_prices(const char* subcommand, const RunSet& runs, const report::PriceSource& prices);
 
 // To stdout, unless one of the `files` is that. On a terminal in at most 100 columns, and in colour if NO_COLOR is not
 // set (https://no-color.org); elsewhere lines are not wrapped or cut.
 void print(const report::Document& document, const std::vector<std::string>& files = {});
+// The same of a text, as it is.
+void print(const std::string& text, const std::vector<std::string>& files);
 
 }  // namespace assay::cli

@@ -35,7 +35,7 @@ const Format& format_named(std::span<const Format> formats, std::string_view nam
 
 // --better of the verbs that have --metric.
 inline void add_better_option(CLI::App& app, std::string& better) {
-  app.add_option("--better", better, "Which way the figure counts, where the output does not say: higher or lower")
+  app.add_option("--better", better, "Which way the figure counts if the output does not say: higher or lower")
       ->check(CLI::IsMember(all_words<Better>()));
 }
 

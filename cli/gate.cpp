@@ -1,14 +1,16 @@
 // assay gate: is this machine fit for the next job? The flags, and what becomes of errors in other systems' exit codes.
-#include "cli/gate.h"
+#include "harness/fitness/gate/answer.h"
 
+#include "cli/catalogue.h"
 #include "cli/command.h"
-#include "cli/files.h"
+#include "cli/options.h"
 #include "harness/core/configs.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/words.h"
 #include "harness/device/settings.h"
+#include "harness/fitness/gate/allotment.h"
 
 #include <fmt/format.h>
 
@@ -20,9 +22,12 @@ namespace assay::cli {
 
 namespace {
 
+using gate::ExitStyle;
+
 struct GateOptions {
   std::string budget = "30s", gpus, floors, inject, style = "assay";
-  bool list = false, json = false;
+  bool list = false;
+  Outputs outputs;
 };
 
 double budget_of(const std::string& text) {
@@ -45,36 +50,38 @@ const gate::Code* fault_of(const gate::Catalogue& catalogue, const std::string& 
 }
 
 int run(const GateOptions& options, ExitStyle style) {
-  GateRequest request;
+  gate::Request request;
   request.start = Clock::now();
   request.catalogue = gate::load_catalogue(configs_dir() / "gate.json");
   if (options.list) {
-    fmt::print("{}", gate_list(request.catalogue, options.json));
+    options.outputs.write_json([&] { return list_json(request.catalogue); });
+    options.outputs.print(list_text(request.catalogue));
     return 0;
   }
   for (const DeviceKind device : {DeviceKind::cpu, DeviceKind::cuda}) refuse_other_precision(device);
   request.budget = budget_of(options.budget);
   request.gpus = options.gpus;
+  request.families = family_names();
   if (!request.gpus.empty()) (void)gate::gpu_words("gate: --gpus", request.gpus);
   if (!options.floors.empty()) request.floors = read_floors(options.floors);
   if (!options.inject.empty()) request.inject = fault_of(request.catalogue, options.inject);
   if (request.inject && *request.inject->inject == "slow-rank" && !request.floors)
     throw UsageError(fmt::format("gate: --inject {}: without --floors nothing is too slow", request.inject->id));
-  const GateAnswer answer = run_gate(request);
-  fmt::print("{}", options.json ? gate_json(request, answer) : gate_text(request, answer, style));
-  return exit_code(answer.decision.verdict, style);
+  const gate::Answer answer = run_gate(request);
+  options.outputs.write_json([&] { return answer_json(request, answer); });
+  options.outputs.print(answer_text(request, answer, style));
+  return gate::exit_code(answer.decision.verdict, style);
 }
 
 // A check that could not run is "unknown" to Nagios and node-problem-detector, whose code for that is not ours.
 int run_in_style(const GateOptions& options) {
-  const auto styles = all_words<ExitStyle>();
-  const auto style = static_cast<ExitStyle>(std::find(styles.begin(), styles.end(), options.style) - styles.begin());
+  const ExitStyle style = from_word<ExitStyle>(options.style).value_or(ExitStyle::assay);
   if (style == ExitStyle::assay || options.list) return run(options, style);
   try {
     return run(options, style);
   } catch (const Error& error) {
-    fmt::print("{}{}\n", style == ExitStyle::nagios ? "ASSAY UNKNOWN - " : "not judged: ", one_line(error.what()));
-    return exit_code(gate::Verdict::not_judged, style);
+    fmt::print("{}", gate::unknown_text(error.what(), style));
+    return gate::exit_code(Fitness::unknown, style);
   }
 }
 
@@ -82,26 +89,25 @@ int run_in_style(const GateOptions& options) {
 
 Command gate_command(CLI::App& root) {
   auto options = std::make_shared<GateOptions>();
-  CLI::App* app = root.add_subcommand("gate", "Before a job: is this machine fit for it? Short tests within a budget");
-  app->add_option("--budget", options->budget, "When the verdict is due; no test outlives it")
-      ->type_name("SECONDS")
+  CLI::App* app = root.add_subcommand("gate", "Decide within a budget whether this machine is fit for the next job");
+  app->add_option("--budget", options->budget, "Time until the verdict; tests still running are killed")
+      ->type_name("TIME")
       ->capture_default_str();
   app->add_option("--gpus", options->gpus, "The job's GPUs, by index or UUID; default: as the launcher says, else all")
-      ->type_name("LIST");
-  app->add_option("--floors", options->floors, "Judge figures too, by a floors file or one of configs/floors");
+      ->type_name("ID,...")
+      ->check(not_empty);
+  app->add_option("--floors", options->floors, "Judge figures too, by a floors file or one of configs/floors")
+      ->type_name("FILE")
+      ->check(not_empty);
   app->add_option("--inject", options->inject, "Show a fault instead of this machine's state; --list has all")
-      ->type_name("FAULT");
-  app->add_option("--exit-style", options->style, "Exit codes and output for node-problem-detector or Nagios")
+      ->type_name("FAULT")
+      ->check(not_empty);
+  app->add_option("--exit-style", options->style, "Print and exit as node-problem-detector or Nagios expects")
       ->check(CLI::IsMember(all_words<ExitStyle>()))
       ->capture_default_str();
   app->add_flag("--list", options->list, "List what can be found, with codes");
-  app->add_flag("--json", options->json, "As JSON");
-  return {app, [options, app] {
-            for (const char* flag : {"--gpus", "--floors", "--inject"})
-              if (app->count(flag) > 0 && app->get_option(flag)->as<std::string>().empty())
-                throw UsageError(fmt::format("gate: {} needs a value", flag));
-            return run_in_style(*options);
-          }};
+  options->outputs.add_to(*app);
+  return {app, [options] { return run_in_style(*options); }};
 }
 
 }  // namespace assay::cli

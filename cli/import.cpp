@@ -1,7 +1,6 @@
 // assay import: figures of other tools as run directories.
 #include "cli/command.h"
 #include "cli/formats.h"
-#include "harness/core/files.h"
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/figures/printed.h"
@@ -9,61 +8,83 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
+#include <tuple>
 
 namespace assay::cli {
 
 namespace {
 
 struct ImportOptions {
-  std::string format, out;
-  std::vector<std::string> files, metrics;
-  std::string better;
+  std::string format, out, rules, commit_key;
+  std::vector<std::string> files, metrics, better;
 };
 
+// Directions by name; the one without a name is of --metric.
+std::map<std::string, Better> directions_of(const ImportOptions& options) {
+  std::map<std::string, Better> directions;
+  for (const std::string& text : options.better) {
+    const std::size_t equals = text.rfind('=');
+    const std::string name = equals == text.npos ? "" : text.substr(0, equals);
+    if (name.empty() && (equals != text.npos || options.metrics.empty()))
+      throw UsageError("import: --better needs a name, NAME=higher or NAME=lower, or --metric NAME");
+    directions[name] = better_from(text.substr(equals + 1), "import: --better");
+  }
+  return directions;
+}
+
 // Only the figures that --metric names in a file that is what a command printed.
-ForeignFile read_named(const std::string& text, const std::string& file, const ImportOptions& options) {
-  ForeignFile all;
+ForeignFile read_named(const report::ForeignInput& input, const ImportOptions& options,
+                       const std::map<std::string, Better>& directions) {
+  FigureCollector all;
+  const std::string text = input.text();
+  const auto better = directions.find("");
   for (const std::string& metric : options.metrics) {
     if (metric == "time" || metric == "lines")
-      throw UsageError(fmt::format("{}: --metric {}: give the name of a figure that the file has", file, metric));
-    const PrintedFigure found = named_figure({text}, metric, from_word<Better>(options.better), file);
+      throw UsageError(fmt::format("{}: --metric {}: name a figure that the file has", input.file, metric));
+    const PrintedFigure found = named_figure(
+        {text}, metric, better == directions.end() ? std::nullopt : std::optional(better->second), input.file);
     if (!found.remark.empty()) say("assay: import: {}\n", found.remark);
     ForeignFigure figure;
     figure.name = found.name, figure.metric = found.metric.empty() ? "value" : found.metric;
     figure.unit = *found.unit, figure.better = *found.better, figure.values = found.values;
-    all.figures.push_back(std::move(figure));
+    all.add(std::move(figure));
   }
-  return all;
+  return all.take();
 }
 
 // Reads every file before anything is written.
 std::vector<ForeignFile> read_all(const ImportOptions& options, const report::ImportFormat& format) {
-  constexpr std::uintmax_t max_bytes = 256u << 20;
+  std::map<std::string, Better> directions = directions_of(options);
+  const std::string rules = options.rules.empty() ? "" : report::file_input(options.rules).text();
   std::vector<ForeignFile> all;
   for (const std::string& file : options.files) {
-    std::string text;
-    try {
-      text = read_whole(file, max_bytes, Pipes::read);
-    } catch (const Error& error) {
-      throw UsageError(fmt::format("import: {}", error.what()));
-    }
-    all.push_back(options.metrics.empty() ? format.read(text, file) : read_named(text, file, options));
+    report::ForeignInput input = report::file_input(file);
+    input.commit_key = options.commit_key, input.rules = rules, input.rules_file = options.rules;
+    all.push_back(options.metrics.empty() ? format.read(input) : read_named(input, options, directions));
+    for (const std::string& remark : all.back().remarks) say("assay: import: {}: {}\n", file, one_line(remark));
     if (const std::size_t count = all.back().not_read; count > 0)
       say("assay: import: {}: not read: {} of its parts, the first {}\n", file, count, all.back().first_not_read);
   }
+  directions.erase("");
+  report::set_directions(all, directions);
   return all;
 }
 
 ExitCode run_import(const ImportOptions& options) {
   const auto& format = format_named(report::import_formats(), options.format);
-  if ((!options.metrics.empty() || !options.better.empty()) && format.name != "lines")
-    throw UsageError(fmt::format("import: --metric and --better are for lines, not for {}", format.name));
-  if (options.metrics.empty() && !options.better.empty()) throw UsageError("import: --better needs --metric NAME");
+  for (const auto& [given, flag, name] : {std::tuple(!options.metrics.empty(), "--metric", "lines"),
+                                          {!options.rules.empty(), "--rules", "superbench"},
+                                          {!options.commit_key.empty(), "--commit-key", "gbench"}})
+    if (given && format.name != name)
+      throw UsageError(fmt::format("import: {} is for {}, not for {}", flag, name, format.name));
   std::vector<ForeignFile> contents = read_all(options, format);
+  const std::string guessed = report::guessed_directions(contents);
   results_are_stored();
-  if (report::write_runs(std::move(contents), options.files, format.name, options.out, show_text) > 0)
-    return ExitCode::ok;
+  const std::size_t runs = report::write_runs(std::move(contents), options.files, format.name, options.out, show_text);
+  show_text(guessed);
+  if (runs > 0) return ExitCode::ok;
   say("assay: import: no figure in {}\n", fmt::join(options.files, ", "));
   return ExitCode::no_data;
 }
@@ -72,17 +93,28 @@ ExitCode run_import(const ImportOptions& options) {
 
 Command import_command(CLI::App& root) {
   auto options = std::make_shared<ImportOptions>();
-  CLI::App* app = root.add_subcommand("import", "Makes run directories from the figures of another tool");
+  CLI::App* app = root.add_subcommand("import", "Make run directories from the figures of another tool");
   add_format(*app, options->format, report::import_formats());
-  app->add_option("files", options->files, "What the tool has written")->required();
+  app->add_option("files", options->files, "Files that the tool wrote")->required()->type_name("FILE");
   app->add_option("--out", options->out,
                   "New run directory; with several times or machines, a directory of one run directory each")
-      ->required();
+      ->required()
+      ->type_name("DIR");
+  app->add_option("--better", options->better,
+                  "Which way a metric or a case counts; with --metric also without a name. May be given several times")
+      ->allow_extra_args(false)
+      ->type_name("[NAME=]higher|lower");
+  app->add_option("--rules", options->rules,
+                  "Of superbench: its rules file, whose criteria for a variance tell which way metrics count")
+      ->type_name("FILE");
+  app->add_option(
+         "--commit-key", options->commit_key,
+         "Of gbench: the member of the context that names the commit, if it is not called commit or git_commit")
+      ->type_name("NAME");
   app->add_option("--metric", options->metrics,
-                  "Of lines: read only the figure NAME, from any output; may be given several times")
+                  "Read only the figure NAME of lines, from any output; may be given several times")
       ->allow_extra_args(false)
       ->type_name("NAME");
-  add_better_option(*app, options->better);
   app->footer(app->get_footer() + "\n" + metric_grammar);
   return {app, [options] { return run_import(*options); }};
 }

@@ -1,6 +1,6 @@
 // assay project: times, efficiency and cost at world sizes that were not measured, from runs at others.
 #include "cli/command.h"
-#include "cli/files.h"
+#include "cli/options.h"
 #include "harness/json/json.h"
 #include "harness/run/flags.h"
 #include "reports/cost/cost.h"
@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 
 namespace assay::cli {
@@ -16,15 +15,15 @@ namespace assay::cli {
 namespace {
 
 struct ProjectOptions {
-  std::vector<std::string> dirs;
+  Runs runs;
   std::string ranks;
-  report::PriceFlags prices;
-  bool json = false;
+  Prices prices;
+  Outputs outputs;
 };
 
 ExitCode run_project(const ProjectOptions& options) {
   const std::vector<int> ranks = parse_ranks(options.ranks);
-  const report::RunSet runs(read_runs(options.dirs), report::Injected::exclude);
+  const RunSet runs = options.runs.read();
   const report::PriceSource prices = report::load_prices(options.prices);
   say_unused_prices("project", runs, prices);
   const auto found = report::scaling::projections_of(runs, ranks, prices);
@@ -33,7 +32,8 @@ ExitCode run_project(const ProjectOptions& options) {
                             "assay run NAME --set NAME.scaling=weak --ranks 1,2,4",
                             report::scaling::min_projected_worlds, found.max_worlds),
                 ExitCode::no_data);
-  fmt::print("{}", options.json ? dump_document(to_json(found), 2) : to_text(found));
+  options.outputs.write_json([&] { return dump_document(to_json(found), 2); });
+  options.outputs.print(to_text(found));
   return ExitCode::ok;
 }
 
@@ -41,15 +41,12 @@ ExitCode run_project(const ProjectOptions& options) {
 
 Command project_command(CLI::App& root) {
   auto options = std::make_shared<ProjectOptions>();
-  CLI::App* app = root.add_subcommand("project", "Times, efficiency and cost at world sizes that were not measured");
-  app->add_option("dirs", options->dirs, "Run directories with a training case at three world sizes or more")
-      ->required()
-      ->type_name("RUN");
+  CLI::App* app =
+      root.add_subcommand("project", "Project times, efficiency and cost to world sizes that were not measured");
+  options->runs.add_dirs_to(*app)->description("Run directories with a training case at three world sizes or more");
   app->add_option("--ranks", options->ranks, "World sizes to project to")->required()->type_name("8,64,512");
-  app->add_option("--prices", options->prices.file, "Prices of machines: JSON or a SkyPilot catalogue (CSV)")
-      ->type_name("FILE");
-  app->add_option("--price", options->prices.price, "Price of each whole machine in USD per hour");
-  app->add_flag("--json", options->json, "As JSON");
+  options->prices.add_to(*app);
+  options->outputs.add_to(*app);
   app->footer("Exit codes: 3 too few world sizes were measured.");
   return {app, [options] { return run_project(*options); }};
 }

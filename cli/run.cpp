@@ -74,34 +74,38 @@ ExitCode run(const RunOptions& options) {
 
 Command run_command(CLI::App& root) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* app = root.add_subcommand("run", "Measure a plan, or families at their defaults");
+  CLI::App* app = root.add_subcommand("run", "Measure plans or families, and check every answer");
   const auto list = [app](const char* name, std::vector<std::string>& into, const char* help, const char* type) {
     return app->add_option(name, into, help)->allow_extra_args(false)->type_name(type);
   };
   app->add_option("targets", options->request.plan.targets,
-                  "Names of plans (assay list plans), plan files, or families")
-      ->type_name("PLAN|FAMILY");
+                  "Names of plans (assay list plans), plan files, or families; words with \"=\" after a family are\n"
+                  "values of its parameters")
+      ->type_name("PLAN|FAMILY [PARAM=V1,V2,...]");
   list("--set", options->request.plan.sets,
-       "Values of parameters in every case of a family; may be repeated, the last one wins", "FAMILY.PARAM=V1,V2,...");
-  app->add_option("--filter", options->request.plan.filter, "Only cases whose key matches this regular expression")
+       "Set parameters in every case of a family; may be repeated, the last one wins", "FAMILY.PARAM=V1,V2,...");
+  app->add_option("--filter", options->request.plan.filter, "Run only cases whose key matches this regular expression")
       ->type_name("REGEX");
   app->add_option("--device", options->device, "auto, cpu or cuda; auto uses the GPU if there is one")
       ->type_name("KIND");
-  app->add_option("--ranks", options->ranks, "World sizes, instead of the plan's")->type_name("1,2,4");
-  app->add_option("--out", options->out, "Run directory to create; default runs/<start>")->type_name("DIR");
+  app->add_option("--ranks", options->ranks, "Run at these world sizes instead of the plan's")->type_name("1,2,4");
+  app->add_option("--out", options->out, "Create this run directory; default runs/<start>")->type_name("DIR");
   app->add_option("--resume", options->resume, "Complete this run: run only cases without a final record")
       ->type_name("DIR");
   app->add_option("--hostfile", options->hostfile,
-                  "Hosts that take part, one per line: HOST [slots=N], as for Open MPI's mpirun")
+                  "Start on these hosts, one per line: HOST [slots=N], as for Open MPI's mpirun")
       ->type_name("FILE");
-  app->add_option("--hosts", options->hosts, "Only these hosts of the hostfile or the Slurm job, with their slots")
+  app->add_option("--hosts", options->hosts, "Use only these hosts of the hostfile or the Slurm job, with these slots")
       ->type_name("HOST[:SLOTS],...");
-  list("--label", options->labels, "A label for every record; may be repeated", "K=V");
+  list("--label", options->labels, "Label every record; may be repeated", "K=V");
   app->add_flag("--trace", options->request.trace, "Write a Chrome trace of all ranks");
   app->add_flag("--dry-run", options->dry_run,
                 "Print the expanded cases, their bytes, estimated time, and the place of each rank; run nothing");
-  app->add_option("--timeout", options->timeout, "Time limit of each case, instead of one derived from its estimate")
-      ->type_name("SECONDS");
+  app->add_option("--timeout", options->timeout,
+                  "Limit the time of each case, instead of a limit derived from its estimate")
+      ->type_name("TIME");
+  app->add_option("--ended", options->request.ended, "Where to write which hosts were lost, for who started this")
+      ->group("");
   app->add_flag("--each-host", options->request.each_host, "Run the plan on every host separately");
   app->add_flag("--share-gpu", options->request.share_gpu, "Let ranks share a GPU; their results are not comparable");
   list("--inject", options->inject,

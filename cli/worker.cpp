@@ -8,7 +8,6 @@ namespace assay::cli {
 
 Command worker_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("worker", "Started by assay run for each rank");
-  app->group("");
   return {app, [] { return worker_main(catalogue()); }};
 }
 

@@ -20,6 +20,7 @@ assay_require(benchmark libbenchmark-dev)
 assay_require(Boost libboost-dev CONFIG)  # CMake's own module for it is deprecated
 assay_require(JPEG libjpeg-dev)
 assay_require(ZLIB zlib1g-dev)
+assay_require(OpenSSL libssl-dev)
 # libturbojpeg's own API, hwloc and SQLite: PkgConfig::TURBOJPEG, PkgConfig::HWLOC, PkgConfig::SQLITE3.
 foreach(library turbojpeg:libturbojpeg:libturbojpeg0-dev hwloc:hwloc:libhwloc-dev sqlite3:sqlite3:libsqlite3-dev)
   string(REPLACE ":" ";" library ${library})

@@ -3,7 +3,7 @@
 #include "cli/accept/request.h"
 #include "cli/catalogue.h"
 #include "cli/command.h"
-#include "cli/files.h"
+#include "cli/options.h"
 #include "harness/archive/tar.h"
 #include "harness/core/clock.h"
 #include "harness/core/files.h"
@@ -26,8 +26,8 @@ namespace assay::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using report::AcceptedHost;
-using report::CheckState;
+using fitness::AcceptedHost;
+using fitness::CheckState;
 
 constexpr std::size_t max_attempts = 4;  // of a stage of all hosts, each without the hosts that the last one lost
 constexpr std::uintmax_t max_audit_bytes = std::uintmax_t{1} << 30;
@@ -75,7 +75,7 @@ class Acceptor {
     const fs::path file = dir_ / "audit.json";
     if (!request_.state.audited) {
       say(fmt::format("audit of {}", hosts_text(request_.state.hosts.size())));
-      std::vector<std::string> words = {"env", "--audit", "--json"};
+      std::vector<std::string> words = {"audit", "--json"};
       if (request_.allocation.source != LaunchSource::slurm) {
         std::string hostfile = request_.state.hostfile;
         if (hostfile.empty()) {
@@ -87,9 +87,9 @@ class Acceptor {
       if (request_.state.with_serials) words.emplace_back("--with-serials");
       const FinishedProcess end = run_self(*children_, words);
       if (children_->interrupted()) return false;
-      report::AuditedFleet found;
+      fitness::AuditedFleet found;
       try {
-        found = read_text<report::AuditedFleet>(end.output);
+        found = read_text<fitness::AuditedFleet>(end.output);
       } catch (const Error&) {
         found.error = one_line(last_lines(end.errors, 1), 400);
       }
@@ -97,9 +97,9 @@ class Acceptor {
       request_.state.audited = true;
       write_state(dir_, request_.state);
     }
-    audit_ = read_text<report::AuditedFleet>(read_whole(file, max_audit_bytes));
+    audit_ = read_text<fitness::AuditedFleet>(read_whole(file, max_audit_bytes));
     if (!audit_.hosts.empty()) {
-      report::judge_audit(audit_, hosts_);
+      fitness::judge_audit(audit_, hosts_);
       return true;
     }
     broke_ = true;
@@ -128,7 +128,7 @@ class Acceptor {
     return *std::find_if(hosts_.begin(), hosts_.end(), [&](const AcceptedHost& one) { return one.host == name; });
   }
 
-  report::StageFloors floors() {
+  fitness::StageFloors floors() {
     return {request_.user ? &*request_.user : nullptr, request_.fleet ? &*request_.fleet : nullptr,
             request_.level.pair_share, families_, &unmeasured_};
   }
@@ -157,7 +157,7 @@ class Acceptor {
       one.complete = is_complete(dir_ / one.dir);
       one.error = one.complete ? "" : one_line(last_lines(end.errors, 1), 1000);
       const std::vector<std::string> named =
-          one.complete ? std::vector<std::string>() : report::hosts_named(one.error, left);
+          one.complete ? std::vector<std::string>() : fitness::hosts_named(one.error, left);
       const bool others = named.size() < left.size();
       if (others)
         for (const std::string& name : named) one.lost[name] = one.error;
@@ -202,7 +202,7 @@ class Acceptor {
   }
 
   // Absent if the attempt left no run. What kept it from being complete is noted for its hosts.
-  std::optional<RunData> run_of(const Attempt& one, report::HostChecks& checks) {
+  std::optional<RunData> run_of(const Attempt& one, fitness::HostChecks& checks) {
     for (const auto& [name, why] : one.lost) checks[name].note(CheckState::fail, "lost: " + why);
     if (!one.complete && one.lost.empty()) {
       broke_ = true;
@@ -212,30 +212,30 @@ class Acceptor {
     std::error_code none;
     if (!fs::exists(dir_ / one.dir / "run.json", none)) return std::nullopt;
     RunData run = std::move(assay::read_runs({dir_ / one.dir}).front());
-    for (const std::string& note : report::why_drill({run}))
+    for (const std::string& note : fitness::why_drill({run}))
       if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
     return run;
   }
 
-  static void add_to(report::HostChecks& checks, const report::HostChecks& more) {
+  static void add_to(fitness::HostChecks& checks, const fitness::HostChecks& more) {
     for (const auto& [name, check] : more) {
-      report::HostCheck& to = checks[name];
+      fitness::HostCheck& to = checks[name];
       for (const std::string& line : check.evidence) to.note(check.state, line);
     }
   }
 
-  void keep(std::string_view stage, const report::HostChecks& checks) {
+  void keep(std::string_view stage, const fitness::HostChecks& checks) {
     for (const auto& [name, check] : checks) host(name).checks.insert_or_assign(std::string(stage), check);
   }
 
   bool run_on_each(std::string_view stage, std::vector<std::string> hosts) {
     if (!attempt(stage, 0, hosts)) return false;
     const Attempt first = request_.state.stages[std::string(stage)].front();
-    report::HostChecks unfinished, checks;
+    fitness::HostChecks unfinished, checks;
     auto run = run_of(first, unfinished);
     if (run) {
-      skips_[stage] = report::skips_text(*run);
-      checks = report::judge_each_host({*run}, first.hosts, floors());
+      skips_[stage] = fitness::skips_text(*run);
+      checks = fitness::judge_each_host({*run}, first.hosts, floors());
       std::vector<std::string> slow;
       std::set<std::string> keys;
       for (const auto& [name, check] : checks)
@@ -244,7 +244,7 @@ class Acceptor {
       if (!slow.empty()) {
         if (!attempt(stage, 1, slow, {"--filter", pattern_of(keys)})) return false;
         if (auto again = run_of(request_.state.stages[std::string(stage)][1], unfinished))
-          checks = report::judge_each_host({std::move(*run), std::move(*again)}, first.hosts, floors());
+          checks = fitness::judge_each_host({std::move(*run), std::move(*again)}, first.hosts, floors());
       }
     }
     add_to(checks, unfinished);
@@ -269,11 +269,11 @@ class Acceptor {
     for (std::size_t number = 0; number < max_attempts; ++number) {
       if (!attempt(stage, number, hosts)) return false;
       const Attempt one = request_.state.stages[std::string(stage)][number];
-      report::WorldChecks world;
-      report::HostChecks unfinished;
+      fitness::WorldChecks world;
+      fitness::HostChecks unfinished;
       auto run = run_of(one, unfinished);
-      if (run) skips_[stage] = report::skips_text(*run);
-      if (run && one.lost.empty()) world = report::judge_world(std::move(*run), one.hosts, floors());
+      if (run) skips_[stage] = fitness::skips_text(*run);
+      if (run && one.lost.empty()) world = fitness::judge_world(std::move(*run), one.hosts, floors());
       add_to(world.checks, unfinished);
       world.repeat = world.repeat || !one.lost.empty();
       keep(stage, world.checks);
@@ -290,8 +290,8 @@ class Acceptor {
   void explain_not_run() {
     for (AcceptedHost& host : hosts_) {
       std::string failed;
-      for (const std::string_view name : report::accept_checks) {
-        report::HostCheck& check = host.checks[std::string(name)];
+      for (const std::string_view name : fitness::accept_checks) {
+        fitness::HostCheck& check = host.checks[std::string(name)];
         check.required = request_.level.required.contains(std::string(name));
         if (check.state == CheckState::fail && failed.empty()) failed = name;
         if (check.state != CheckState::not_run || !check.evidence.empty()) continue;
@@ -306,11 +306,11 @@ class Acceptor {
   }
 
   void collect_evidence(AcceptedHost& host) {
-    report::EvidenceInput input;
+    fitness::EvidenceInput input;
     input.host = host.host;
     input.with_serials = request_.state.with_serials;
     input.environment = nullptr;
-    if (const auto answer = std::ranges::find(audit_.hosts, host.host, &report::AuditedHost::host);
+    if (const auto answer = std::ranges::find(audit_.hosts, host.host, &fitness::AuditedHost::host);
         answer != audit_.hosts.end())
       input.audit = *answer;
     for (const auto& [stage, attempts] : request_.state.stages)
@@ -326,15 +326,15 @@ class Acceptor {
       failed.insert(failed.end(), check.broken.begin(), check.broken.end());
       if (name == "pairs" || name == "collectives") failed.emplace_back("collective");
     }
-    for (const report::MissedFloor& one : input.missed) failed.push_back(one.key);
+    for (const fitness::MissedFloor& one : input.missed) failed.push_back(one.key);
     // One host's GPUs may all be missing.
     const bool has_gpus = std::any_of(hosts_.begin(), hosts_.end(), [](const auto& one) { return !one.gpus.empty(); });
-    host.commands = input.commands = report::vendor_commands(host.problems, failed, has_gpus);
+    host.commands = input.commands = fitness::vendor_commands(host.problems, failed, has_gpus);
     try {
       std::error_code none;
       fs::create_directories(dir_ / "evidence", none);
       const std::string file = fmt::format("evidence/{}.tar", host.host);
-      replace_file(dir_ / file, tar_bytes(report::evidence_members(input)));
+      replace_file(dir_ / file, tar_bytes(fitness::evidence_members(input)));
       host.evidence_file = file;
     } catch (const Error& error) {
       notes_.push_back(fmt::format("no evidence of {}: {}", host.host, error.what()));
@@ -352,12 +352,12 @@ class Acceptor {
     });
     if (!judged)
       notes_.emplace_back("nothing judged how fast, only whether results are right: --floors FILE, or three hosts");
-    report::Acceptance all{.level = request_.level.name,
-                           .started = request_.state.started,
-                           .seconds = request_.state.seconds,
-                           .hosts = hosts_,
-                           .notes = notes_,
-                           .finished = complete};
+    fitness::Acceptance all{.level = request_.level.name,
+                            .started = request_.state.started,
+                            .seconds = request_.state.seconds,
+                            .hosts = hosts_,
+                            .notes = notes_,
+                            .finished = complete};
     if (complete) all.not_measured = unmeasured_.left();
     const report::Document document = report::accept_document(all);
     const std::string json = dump_document(report::accept_json(all, request_.state.with_serials));
@@ -381,10 +381,10 @@ class Acceptor {
   fs::path dir_;
   Children* children_ = nullptr;
   Clock::time_point began_;
-  report::AuditedFleet audit_;
+  fitness::AuditedFleet audit_;
   std::vector<AcceptedHost> hosts_;
   std::vector<std::string> notes_;
-  report::UnmeasuredFloors unmeasured_;
+  fitness::UnmeasuredFloors unmeasured_;
   std::map<std::string_view, std::string> skips_;  // by stage: cases that ran nowhere
   bool broke_ = false;                             // the tool, not a host
 };
@@ -404,7 +404,7 @@ Command accept_command(CLI::App& root) {
       ->type_name("KIND");
   app->add_option("--out", options->out, "Folder to create; default runs/accept-<start>")->type_name("DIR");
   app->add_option("--resume", options->resume, "Continue this acceptance")->type_name("DIR");
-  app->add_option("--json", options->json, "Write the table as JSON to FILE too (- for stdout)")->type_name("FILE");
+  add_json_to(*app, options->json);
   app->add_flag("--with-serials", options->with_serials, "Show the GPUs' serial numbers");
   app->add_flag("--dry-run", options->dry_run, "Print stages, hosts and times; run nothing");
   return {app, [options] {

@@ -5,8 +5,8 @@
 #include "harness/core/files.h"
 #include "harness/core/sha256.h"
 #include "harness/core/units.h"
+#include "harness/fitness/cluster/cluster.h"
 #include "harness/json/json.h"
-#include "reports/acceptance/accept.h"
 
 #include <fmt/format.h>
 
@@ -52,7 +52,7 @@ Level read_level(const std::string& word, DeviceKind device) {
   static const std::vector<std::string> stages = {"host", "pairs", "collectives", "training"};
   static const std::vector<std::string> names = {"schema",   "description", "host",       "pairs",   "collectives",
                                                  "training", "fleet",       "pair_share", "not_run", "required"};
-  static const std::vector<std::string> checks(std::begin(report::accept_checks), std::end(report::accept_checks));
+  static const std::vector<std::string> checks(std::begin(fitness::accept_checks), std::end(fitness::accept_checks));
   std::error_code none;
   Level level;
   level.file = fs::is_regular_file(word, none) ? fs::path(word) : find_config("accept", "level", word);

@@ -10,8 +10,8 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/utc.h"
+#include "harness/fitness/cluster/cluster.h"
 #include "harness/plan/machine.h"
-#include "reports/acceptance/accept.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,7 +28,7 @@ namespace {
 constexpr double audit_seconds = 15;  // about
 
 std::string floors_hash(const std::string& floors) {
-  return floors.empty() ? "" : sha256_hex(read_whole(read_floors(floors).file, report::max_floors_bytes));
+  return floors.empty() ? "" : sha256_hex(read_whole(read_floors(floors).file, fitness::max_floors_bytes));
 }
 
 // "without n3, with n9"; empty if equal.
@@ -84,7 +84,7 @@ AcceptRequest make_accept_request(const AcceptOptions& options) {
   request.level = read_level(level, request.device);
   const std::string floors = word(options.floors, before ? before->floors : "");
   if (!floors.empty()) request.user = read_floors(floors);
-  if (!request.level.fleet.empty()) request.fleet = report::load_floors(request.level.fleet);
+  if (!request.level.fleet.empty()) request.fleet = fitness::load_floors(request.level.fleet);
   const std::string hostfile = word(options.hostfile, before ? before->hostfile : "");
   request.allocation = find_allocation(hostfile.empty() ? std::nullopt : std::optional<fs::path>(hostfile));
   if (request.allocation.source == LaunchSource::environment)
@@ -153,14 +153,14 @@ std::vector<PlannedCase> AcceptRequest::planned(std::string_view stage) const {
   return cases;
 }
 
-std::vector<report::UnmeasuredFloor> AcceptRequest::floors_without_case(
+std::vector<fitness::UnmeasuredFloor> AcceptRequest::floors_without_case(
     const std::map<std::string_view, std::vector<PlannedCase>>& cases) const {
-  report::UnmeasuredFloors asked;
+  fitness::UnmeasuredFloors asked;
   if (user) asked.expect(*user, false);
   if (fleet) asked.expect(*fleet, true);
-  std::vector<report::UnmeasuredFloor> without = asked.left();
-  std::erase_if(without, [&](const report::UnmeasuredFloor& one) {
-    const report::Floor& floor = one.floor;
+  std::vector<fitness::UnmeasuredFloor> without = asked.left();
+  std::erase_if(without, [&](const fitness::UnmeasuredFloor& one) {
+    const fitness::Floor& floor = one.floor;
     if (!floor.device.empty() && floor.device != name_of(device)) return false;
     return std::any_of(cases.begin(), cases.end(), [&](const auto& stage) {
       const bool alone = runs_alone(stage.first);
@@ -168,7 +168,7 @@ std::vector<report::UnmeasuredFloor> AcceptRequest::floors_without_case(
       if (floor.nodes.value_or(nodes) != nodes) return false;
       if (floor.relative && (!alone || state.hosts.size() < 3)) return false;
       return std::any_of(stage.second.begin(), stage.second.end(), [&](const PlannedCase& planned) {
-        return floor.ranks.value_or(planned.ranks) == planned.ranks && report::key_matches(floor.key, planned.key);
+        return floor.ranks.value_or(planned.ranks) == planned.ranks && fitness::key_matches(floor.key, planned.key);
       });
     });
   });
@@ -181,7 +181,7 @@ std::string AcceptRequest::schedule() const {
   std::map<std::string_view, std::vector<PlannedCase>> cases;
   for (const std::string_view stage : run_stages)
     if (why_not_run(stage, state.hosts.size()).empty()) cases[stage] = planned(stage);
-  for (const std::string& line : report::unmeasured_lines(floors_without_case(cases))) text += line + "\n";
+  for (const std::string& line : fitness::unmeasured_lines(floors_without_case(cases))) text += line + "\n";
   text += fmt::format("  {:<12} about {}\n", "audit", format_seconds(audit_seconds));
   double all = audit_seconds;
   for (const std::string_view stage : run_stages) {
@@ -193,7 +193,7 @@ std::string AcceptRequest::schedule() const {
                         why.empty() ? fmt::format("about {} at most: {}", format_seconds(seconds), plans_text(stage))
                                     : not_run_text(stage, why));
   }
-  for (const std::string_view check : report::accept_checks)
+  for (const std::string_view check : fitness::accept_checks)
     if (check != "audit" && std::find(std::begin(run_stages), std::end(run_stages), check) == std::end(run_stages))
       text += fmt::format("  {:<12} {}\n", check, not_run_text(check, why_not_run(check, state.hosts.size())));
   return text + fmt::format(

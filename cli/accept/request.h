@@ -3,9 +3,9 @@
 
 #include "cli/accept/level.h"
 #include "cli/accept/stages.h"
+#include "harness/fitness/cluster/cluster.h"
 #include "harness/hosts/allocation.h"
 #include "harness/plan/plan.h"
-#include "reports/acceptance/accept.h"
 
 #include <array>
 #include <map>
@@ -27,7 +27,7 @@ inline constexpr std::string_view run_stages[] = {"host", "pairs", "collectives"
 
 struct AcceptRequest {
   Level level;
-  std::optional<report::Floors> user, fleet;
+  std::optional<fitness::Floors> user, fleet;
   Allocation allocation;
   DeviceKind device = DeviceKind::cpu;
   int ranks_per_host = 1;  // of worlds of all hosts: one on CPUs, else one per GPU
@@ -43,7 +43,7 @@ struct AcceptRequest {
  private:
   std::vector<PlannedCase> planned(std::string_view stage) const;
   // Floors that no case of these stages can be judged by, whatever it measures.
-  std::vector<report::UnmeasuredFloor> floors_without_case(
+  std::vector<fitness::UnmeasuredFloor> floors_without_case(
       const std::map<std::string_view, std::vector<PlannedCase>>& cases) const;
   std::string plans_text(std::string_view stage) const;
   std::string not_run_text(std::string_view check, const std::string& why) const;

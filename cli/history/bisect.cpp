@@ -1,14 +1,11 @@
 // assay history bisect: which commit was it?
+#include "harness/history/blame/bisect.h"
 #include "cli/history/history.h"
 #include "harness/core/streams.h"
 #include "harness/figures/printed.h"
-#include "reports/history/document.h"
+#include "harness/history/event_json.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <memory>
-#include <vector>
 
 namespace assay::cli {
 
@@ -20,30 +17,16 @@ struct BisectFlags {
   history::BisectCommands commands;
 };
 
-// Events as they were reported, and what a check would find now: other events, and suspects.
-std::vector<history::Reported> known_changes(const history::History& history) {
-  std::vector<history::Reported> known = history::reported_events(history.contents);
-  const auto add = [&](const std::string& id, history::EventState state, Json document) {
-    if (std::none_of(known.begin(), known.end(), [&](const auto& one) { return one.id == id; }))
-      known.push_back({.id = id, .state = state, .document = std::move(document)});
-  };
-  for (const history::Event& event : history.found.events)
-    add(event.id, event.state, history::event_json(event, history));
-  for (const history::Suspect& suspect : history.found.suspects)
-    add(suspect.id, history::EventState::open, history::suspect_json(suspect, history));
-  return known;
-}
-
 ExitCode run_bisect(const BisectFlags& flags) {
   const history::Options options = flags.judge.options("history bisect");
   store::Store store = store::Store::open_existing(store_path(flags.store));
   const history::History history = history::read_history(store, options);
-  const auto known = known_changes(history);
+  const auto known = history::known_changes(history);
   const history::Reported& event = history::reported_named(known, flags.event, "history bisect");
   history::BisectCommands asked = flags.commands;
-  asked.better = history::direction_of(event.document, history);
+  asked.better = history::direction_of(event.document, history.series);
   const auto commands = history::bisect_commands(event.document, asked);
-  for (const std::string& command : commands) fmt::print("{}\n", command);
+  for (const std::string& command : commands) show("{}\n", command);
   if (!commands.empty()) return ExitCode::ok;
   say("assay: history bisect: {}: the runs on both sides do not name different commits\n", event.id);
   return ExitCode::no_data;
@@ -53,7 +36,7 @@ ExitCode run_bisect(const BisectFlags& flags) {
 
 Command history_bisect_command(CLI::App& history) {
   auto flags = std::make_shared<BisectFlags>();
-  CLI::App* app = history.add_subcommand("bisect", "Prints the commands that find the commit of an event or a suspect");
+  CLI::App* app = history.add_subcommand("bisect", "Print the commands that find the commit of an event or a suspect");
   add_store_option(*app, flags->store);
   app->add_option("event", flags->event, "An event's or suspect's id, or how it begins")->required();
   app->add_option("--build", flags->commands.build, "Command that builds a checkout")->capture_default_str();

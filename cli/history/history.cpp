@@ -2,43 +2,17 @@
 #include "cli/history/history.h"
 
 #include "harness/core/error.h"
+#include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/utc.h"
 
 #include <cstdlib>
-#include <memory>
-#include <vector>
 
 namespace assay::cli {
 
-namespace {
-
-using Verb = Command (*)(CLI::App& history);
-
-// A verb has one line here.
-constexpr Verb verbs[] = {
-    history_add_command,        //
-    history_check_command,      //
-    history_report_command,     //
-    history_ack_command,        //
-    history_mute_command,       //
-    history_unmute_command,     //
-    history_expect_command,     //
-    history_bisect_command,     //
-    history_confirm_command,    //
-    history_reanalyse_command,  //
-    history_merge_command,      //
-    history_alias_command,      //
-    history_compact_command,    //
-    history_export_command,     //
-    history_salvage_command,    //
-};
-
-}  // namespace
-
 void add_store_option(CLI::App& verb, std::string& store) {
-  verb.add_option("--store", store, "The history: one SQLite file (default: $ASSAY_HISTORY)");
+  verb.add_option("--store", store, "The history: one SQLite file (default: $ASSAY_HISTORY)")->type_name("FILE");
 }
 
 std::filesystem::path store_path(const std::string& store) {
@@ -56,7 +30,7 @@ std::string moment_of(const std::string& flag, const std::string& text) {
 
 void JudgeFlags::add_to(CLI::App& app) {
   app.add_option("--tolerance", tolerance, "Changes below this never alarm")->capture_default_str();
-  app.add_option("--false-alarms", false_alarms, "The most nights without a change on which anything may alarm")
+  app.add_option("--false-alarms", false_alarms, "Highest share of unchanged nights that may alarm")
       ->capture_default_str();
 }
 
@@ -74,16 +48,16 @@ history::Options JudgeFlags::options(const char* verb) const {
   return options;
 }
 
+ExitCode with_reason(const char* verb, ExitCode code, const std::string& why) {
+  if (code == ExitCode::no_data) say("assay: {}: {}\n", verb, why);
+  return code;
+}
+
 Command history_command(CLI::App& root) {
-  CLI::App* app = root.add_subcommand("history", "Keeps the figures of many runs, and finds what became slower");
-  app->require_subcommand(1);
-  auto table = std::make_shared<std::vector<Command>>();
-  for (const Verb make : verbs) table->push_back(make(*app));
-  return {app, [table] {
-            for (const Command& verb : *table)
-              if (verb.app->parsed()) return verb.run();
-            return static_cast<int>(ExitCode::usage);  // not reached: a verb is required
-          }};
+  CLI::App* app = root.add_subcommand("history", "Keep the figures of many runs, and find what became slower");
+  return with_verbs(*app, {history_add_command, history_check_command, history_report_command, history_ack_command,
+                           history_mute_command, history_unmute_command, history_expect_command, history_bisect_command,
+                           history_confirm_command, history_export_command, history_store_command});
 }
 
 }  // namespace assay::cli

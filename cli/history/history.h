@@ -2,7 +2,8 @@
 #pragma once
 
 #include "cli/command.h"
-#include "reports/history/detector.h"
+#include "harness/core/error.h"
+#include "harness/history/detect/detector.h"
 
 #include <filesystem>
 #include <string>
@@ -26,20 +27,19 @@ struct JudgeFlags {
   history::Options options(const char* verb) const;
 };
 
+// The code; says why on stderr if it is no_data.
+ExitCode with_reason(const char* verb, ExitCode code, const std::string& why);
+
 Command history_add_command(CLI::App& history);
 Command history_check_command(CLI::App& history);
 Command history_report_command(CLI::App& history);
-Command history_reanalyse_command(CLI::App& history);
 Command history_ack_command(CLI::App& history);
 Command history_mute_command(CLI::App& history);
 Command history_unmute_command(CLI::App& history);
 Command history_expect_command(CLI::App& history);
 Command history_bisect_command(CLI::App& history);
 Command history_confirm_command(CLI::App& history);
-Command history_merge_command(CLI::App& history);
-Command history_alias_command(CLI::App& history);
-Command history_compact_command(CLI::App& history);
 Command history_export_command(CLI::App& history);
-Command history_salvage_command(CLI::App& history);
+Command history_store_command(CLI::App& history);
 
 }  // namespace assay::cli

@@ -1,8 +1,8 @@
-// Verbs that look after the store: merge, alias, compact, salvage.
+// assay history store: merge, alias, compact and salvage look after the store.
 #include "cli/history/history.h"
 #include "harness/core/streams.h"
-#include "harness/store/store.h"
-#include "reports/data/words.h"
+#include "harness/core/text.h"
+#include "harness/history/store/store.h"
 
 #include <fmt/format.h>
 
@@ -18,12 +18,12 @@ struct StoreVerbOptions {
 };
 
 // "365" or "365d" before the last night, or a date.
-store::Night first_kept(const std::string& keep, store::Night last) {
+history::Night first_kept(const std::string& keep, history::Night last) {
   const std::string digits = keep.ends_with("d") ? keep.substr(0, keep.size() - 1) : keep;
   constexpr std::size_t max_digits = 6;
   if (!digits.empty() && digits.size() <= max_digits && digits.find_first_not_of("0123456789") == std::string::npos)
     return last - std::stoi(digits) + 1;
-  return *store::night_of(moment_of("history compact: --keep", keep));
+  return *history::night_of(moment_of("history store compact: --keep", keep));
 }
 
 ExitCode run_merge(const StoreVerbOptions& options) {
@@ -45,7 +45,7 @@ ExitCode run_compact(const StoreVerbOptions& options) {
   store::Store store = store::Store::open_existing(store_path(options.store));
   const auto last = store.last_night();
   if (!last) {
-    say("assay: history compact: no run is there\n");
+    say("assay: history store compact: no run is there\n");
     return ExitCode::no_data;
   }
   const std::size_t gone = store.compact(first_kept(options.first, *last));
@@ -62,41 +62,46 @@ ExitCode run_salvage(const StoreVerbOptions& options) {
   return ExitCode::ok;
 }
 
-}  // namespace
-
-Command history_merge_command(CLI::App& history) {
+Command merge_command(CLI::App& store) {
   auto options = std::make_shared<StoreVerbOptions>();
-  CLI::App* app = history.add_subcommand("merge", "Takes what other stores have and this one has not");
+  CLI::App* app = store.add_subcommand("merge", "Take what other stores have and this one has not");
   app->add_option("files", options->files, "Other stores; they keep what they have")->required();
   add_store_option(*app, options->store);
   return {app, [options] { return run_merge(*options); }};
 }
 
-Command history_alias_command(CLI::App& history) {
+Command alias_command(CLI::App& store) {
   auto options = std::make_shared<StoreVerbOptions>();
-  CLI::App* app = history.add_subcommand("alias", "After a benchmark was renamed: the new name continues the old one");
+  CLI::App* app = store.add_subcommand("alias", "Continue a renamed benchmark: the new name continues the old one");
   app->add_option("old", options->first, "A key or a title of cases, or the name of a series")->required();
   app->add_option("new", options->second, "The same")->required();
   add_store_option(*app, options->store);
   return {app, [options] { return run_alias(*options); }};
 }
 
-Command history_compact_command(CLI::App& history) {
+Command compact_command(CLI::App& store) {
   auto options = std::make_shared<StoreVerbOptions>();
-  CLI::App* app = history.add_subcommand("compact", "Replaces the figures of old weeks by their medians");
+  CLI::App* app = store.add_subcommand("compact", "Replace the figures of old weeks by their medians");
   app->add_option("--keep", options->first,
-                  "What stays as it is: a number of days up to the last night (365d), or since a date")
+                  "Keep this as it is: a number of days up to the last night (365d), or since a date")
       ->required();
   add_store_option(*app, options->store);
   return {app, [options] { return run_compact(*options); }};
 }
 
-Command history_salvage_command(CLI::App& history) {
+Command salvage_command(CLI::App& store) {
   auto options = std::make_shared<StoreVerbOptions>();
-  CLI::App* app = history.add_subcommand("salvage", "Copies what can still be read of a damaged store to a new one");
+  CLI::App* app = store.add_subcommand("salvage", "Copy what can still be read of a damaged store to a new one");
   app->add_option("damaged", options->first, "The damaged store; it is not changed")->required();
-  app->add_option("--out", options->second, "A new file")->required();
+  app->add_option("--out", options->second, "New file to write")->required()->type_name("FILE");
   return {app, [options] { return run_salvage(*options); }};
+}
+
+}  // namespace
+
+Command history_store_command(CLI::App& history) {
+  CLI::App* app = history.add_subcommand("store", "Merge, compact or repair stores; continue a renamed benchmark");
+  return with_verbs(*app, {merge_command, alias_command, compact_command, salvage_command});
 }
 
 }  // namespace assay::cli

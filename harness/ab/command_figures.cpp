@@ -11,14 +11,14 @@ namespace assay::ab {
 
 namespace {
 
-// A line that says that a case failed is one beside lines with figures.
-bool is_lines(const CommandOutput& output) {
-  if (!output.whole) return false;
+// The lines that an output consists of; none if there is anything else.
+std::vector<ForeignFigure> lines_of(const CommandOutput& output) {
+  if (!output.whole) return {};
   try {
     const auto figures = read_lines(std::string(output.text), "output").figures;
     return std::ranges::any_of(figures, [](const auto& one) { return !one.values.empty(); });
   } catch (const UsageError&) {
-    return false;
+    return {};
   }
 }
 
@@ -31,7 +31,7 @@ std::vector<Figure> CommandFigures::read_lines_of(const CommandOutput& output, c
   const std::string place = fmt::format("{}: output", side);
   if (!output.whole) throw UsageError(fmt::format("{}: its output is too long for lines", side));
   std::vector<Figure> figures;
-  for (const ForeignFigure& one : read_lines(std::string(output.text), place).figures) {
+  for (const ForeignFigure& one : read_lines(std::string(output.text), place).figures()) {
     if (one.status != Status::ok)
       throw UsageError(fmt::format("{}: {} has no figure: {} {}", place, in_quotes(one.name), name_of(one.status),
                                    one_line(one.reason)));
@@ -48,7 +48,17 @@ std::vector<Figure> CommandFigures::read_lines_of(const CommandOutput& output, c
 }
 
 std::vector<Figure> CommandFigures::read(const CommandOutput& output, char side) {
-  if (metric_.empty()) metric_ = is_lines(output) ? "lines" : "time";
+  if (metric_.empty()) {
+    const std::vector<ForeignFigure> lines = lines_of(output);
+    // A line that says that a case failed is one beside lines with figures.
+    const bool any = std::any_of(lines.begin(), lines.end(), [](const auto& one) { return !one.values.empty(); });
+    if (!cases_.empty() && output.whole && lines.empty())
+      throw UsageError(
+          fmt::format("{}: its output is not \"name value unit better\" on each line, where --case {} is looked for; "
+                      "--metric NAME takes another figure, --metric time the wall time",
+                      side, in_quotes(cases_.front())));
+    metric_ = any || !cases_.empty() ? "lines" : "time";
+  }
   if (metric_ == "time") return {{"time", output.seconds, "s", Better::lower}};
   if (metric_ == "lines") return read_lines_of(output, side);
   const PrintedFigure found = named_figure(output, metric_, better_, fmt::format("{}: its output", side));

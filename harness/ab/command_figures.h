@@ -15,7 +15,7 @@ namespace assay::ab {
 //  time    its wall time: one case, "time"
 //  lines   its whole output is "name value unit better" on each line, as `assay import lines` reads it: a case per name
 //  NAME    the figure of this name, as printed_figure() finds it: one case
-//  (none)  lines if A's first output is nothing else, otherwise time
+//  (none)  lines if A's first output is nothing else or cases are named, otherwise time
 class CommandFigures {
  public:
   // Of lines only these cases count, if any are named; each must be there. `better` is the direction of a figure that

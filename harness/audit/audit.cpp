@@ -10,6 +10,7 @@
 #include "harness/machine/spoilers.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -73,11 +74,15 @@ std::vector<std::string> library_folders(const Root& root) {
 std::string slow_link(const Root& root, const std::string& pci) {
   const auto folder = "sys/bus/pci/devices/" + pci + "/";
   std::string slow;
+  // What the slot lacks, the device cannot have.
+  const auto least = [](auto a, auto b) { return a && b ? std::optional(std::min(*a, *b)) : a; };
   const auto width = lanes(root.integer(folder + "current_link_width")),
-             max_width = lanes(root.integer(folder + "max_link_width"));
+             max_width = least(lanes(root.integer(folder + "max_link_width")),
+                               lanes(root.integer(folder + "../max_link_width")));
   if (width && max_width && *width < *max_width) slow = fmt::format("x{} of x{}", *width, *max_width);
   const auto speed = gigatransfers(root.text(folder + "current_link_speed")),
-             max_speed = gigatransfers(root.text(folder + "max_link_speed"));
+             max_speed = least(gigatransfers(root.text(folder + "max_link_speed")),
+                               gigatransfers(root.text(folder + "../max_link_speed")));
   if (speed && max_speed && *speed < *max_speed)
     slow += fmt::format("{}{:g} of {:g} GT/s", slow.empty() ? "" : ", ", *speed, *max_speed);
   return slow;
@@ -117,9 +122,11 @@ Audit audit_machine(const Root& root, double now, double days) {
        {audit_gpus, audit_path, audit_network, audit_storage, audit_host, audit_software, audit_counters})
     area(subject, report);
   auto log = read_kernel_log(root, now, days, subject.boot);
-  audit_events(subject, log.events, report);
+  audit_events(log.events, report);
   if (log.sources.empty())
-    report.add("kernel-log-unreadable", "", "no journal, no /var/log/kern.log or messages, no /dev/kmsg");
+    report.add("kernel-log-unreadable", "",
+               log.empty.empty() ? "no journal, no /var/log/kern.log or messages, no /dev/kmsg"
+                                 : fmt::format("no message of the kernel in {}", fmt::join(log.empty, ", ")));
   for (const std::string& what : log.cut) report.add("kernel-log-cut", "", what);
   if (log.latest_future)
     report.add("clock-wrong", "",

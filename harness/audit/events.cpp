@@ -23,18 +23,22 @@ struct Group {
   const KernelEvent* last = nullptr;
 };
 
-// Whether the driver said later that the GPU needs no recovery any more.
+// Whether the driver said later in the same boot that the GPU needs no recovery any more.
 bool recovered(const KernelEvent& event, const std::vector<KernelEvent>& events) {
-  return event.kind == "xid" && event.unix_seconds && std::ranges::any_of(events, [&](const KernelEvent& other) {
-           return other.code == 154 && other.problem.empty() && other.device == event.device && other.unix_seconds &&
-                  *other.unix_seconds >= *event.unix_seconds;
+  const auto moment = [](const KernelEvent& one) { return one.unix_seconds ? one.unix_seconds : one.uptime_seconds; };
+  return event.kind == "xid" && std::ranges::any_of(events, [&](const KernelEvent& other) {
+           return other.code == 154 && other.problem.empty() && other.device == event.device &&
+                  other.earlier_boot == event.earlier_boot && moment(other) && moment(event) &&
+                  other.unix_seconds.has_value() == event.unix_seconds.has_value() && *moment(other) >= *moment(event);
          });
 }
 
 std::string seen_of(const Group& group) {
   const auto& last = *group.last;
   const auto text = [](double moment) { return utc_text(static_cast<std::time_t>(moment)); };
-  const auto when = last.unix_seconds ? " at " + text(*last.unix_seconds) : "";
+  const auto when = last.unix_seconds     ? " at " + text(*last.unix_seconds)
+                    : last.uptime_seconds ? fmt::format(" {:.0f} s after its boot", *last.uptime_seconds)
+                                          : " at an unknown time";
   auto times = group.count > 1 ? fmt::format(", {} times", group.count) : "";
   if (group.first && last.unix_seconds && text(*group.first) != text(*last.unix_seconds))
     times += " since " + text(*group.first);
@@ -45,12 +49,11 @@ std::string seen_of(const Group& group) {
 
 }  // namespace
 
-void audit_events(const Subject& subject, const std::vector<KernelEvent>& events, Report& report) {
+void audit_events(const std::vector<KernelEvent>& events, Report& report) {
   std::vector<Group> groups;
   for (const KernelEvent& event : events) {
     if (event.problem.empty()) continue;
-    const bool old = event.unix_seconds && subject.boot && *event.unix_seconds < *subject.boot - 1;
-    const bool past = is_fault(event.problem) && (old || recovered(event, events));
+    const bool past = is_fault(event.problem) && (event.earlier_boot || recovered(event, events));
     const auto same = std::ranges::find_if(groups, [&](const Group& group) {
       return std::tie(group.problem, group.device, group.code, group.past) ==
              std::tie(event.problem, event.device, event.code, past);
@@ -64,7 +67,7 @@ void audit_events(const Subject& subject, const std::vector<KernelEvent>& events
   constexpr int many_corrections = 10;  // a few are ordinary
   for (const Group& group : groups) {
     if (group.problem == "aer-corrected" && group.count < many_corrections) continue;
-    const Xid* const xid = group.last->kind == "xid" ? find_xid(group.code) : nullptr;
+    const auto xid = group.last->kind == "xid" ? find_xid(group.code) : std::nullopt;
     auto meaning = xid ? std::string(xid->meaning) : std::string();
     auto fix = xid ? std::string(xid->action) : std::string();
     if (xid && group.problem == "xid-fatal" && xid->severity != Severity::fault)

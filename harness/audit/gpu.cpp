@@ -71,7 +71,7 @@ void add_count(Report& report, const char* problem, const GpuPart& gpu, std::opt
   if (count.value_or(0) >= at_least) report.add(problem, gpu.pci, fmt::format("{} {}", *count, what));
 }
 
-void judge(const GpuPart& gpu, Report& report) {
+void judge(const Root& root, const GpuPart& gpu, Report& report) {
   const auto& errors = gpu.errors;
   add_count(report, "ecc-uncorrected", gpu, errors.ecc_uncorrected, 1,
             "uncorrected ECC errors since the driver was loaded");
@@ -86,7 +86,9 @@ void judge(const GpuPart& gpu, Report& report) {
   constexpr double hot = 87;  // data-centre GPUs slow down between 87 and 95 degrees
   if (gpu.temperature && *gpu.temperature >= hot)
     report.add("gpu-hot", gpu.pci, fmt::format("{:.0f} degrees Celsius", *gpu.temperature));
-  if (gpu.link_width && gpu.max_link_width && *gpu.link_width < *gpu.max_link_width)
+  const auto slot_width = lanes(root.integer("sys/bus/pci/devices/" + gpu.pci + "/../max_link_width"));
+  if (gpu.link_width && gpu.max_link_width && *gpu.link_width < *gpu.max_link_width &&
+      *gpu.link_width < slot_width.value_or(*gpu.max_link_width))
     report.add("gpu-link-width", gpu.pci, fmt::format("x{} of x{}", *gpu.link_width, *gpu.max_link_width));
 }
 
@@ -96,7 +98,7 @@ void audit_gpus(const Subject& subject, Report& report) {
   find_missing(subject, report);
   std::map<std::string, int> names;
   for (const GpuPart& gpu : subject.machine.gpus) {
-    judge(gpu, report);
+    judge(subject.root, gpu, report);
     if (gpu.slot_link_speed && gpu.max_link_speed && *gpu.slot_link_speed < *gpu.max_link_speed &&
         subject.machine.system.hypervisor.empty())
       report.add("gpu-slot", gpu.pci,

@@ -2,26 +2,16 @@
 #pragma once
 
 #include "harness/audit/audit.h"
+#include "harness/audit/log_lines.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace assay::audit {
-
-// A message of a log, without what stands before it. Of several lines, which it keeps, if lines that begin with blanks
-// follow the first, or if it holds a line's end as kmsg ("\\x0a") or rsyslog ("#012") writes it.
-struct LogLine {
-  std::optional<double> unix_seconds;  // absent: the message is not dated
-  std::string text;
-};
-
-// /dev/kmsg ("6,339,5140900,-;message", microseconds since boot) or dmesg's output ("[    5.140900] message").
-std::vector<LogLine> read_kmsg(std::string_view text, std::optional<double> boot_unix_seconds);
-// A syslog's file: dates as in RFC 3339, as Unix seconds, or as "Nov 20 03:12:44", the latest such moment that is not
-// after tomorrow, in local time if `local`, else in UTC. Messages that do not come from the kernel are left out.
-std::vector<LogLine> read_syslog(std::string_view text, double now_unix_seconds, bool local);
 
 // The first word of a message if it ends with a colon, "NVRM:"; else empty.
 std::string speaker_of(std::string_view message);
@@ -29,9 +19,58 @@ std::string speaker_of(std::string_view message);
 // whole. `pci` is the address that a line means which lacks one of its own; may be empty.
 std::vector<KernelEvent> parse_kernel_message(std::string_view message, const std::string& pci = {});
 
+// The messages of one source, counted by kind, device, code, problem, and whether they are of the last boot in it.
+class EventCounts {
+ public:
+  // Messages dated before `from` do not count. `boot`: when the machine's last boot was, if that is known.
+  EventCounts(double from, double now, std::optional<double> boot) : from_(from), now_(now), boot_(boot) {}
+
+  // What follows in the log, or, in one that has the newest first, what was before.
+  void add(std::vector<LogLine> messages);
+  // As often as in the one of both that has more of it. Both are at their ends.
+  void join(EventCounts other);
+  // The events: by their last message, those of unknown time at the end.
+  std::vector<KernelEvent> finish();
+
+  std::int64_t left_out() const { return left_out_; }                     // messages of kinds beyond those kept
+  std::optional<double> latest_future() const { return latest_future_; }  // a date more than an hour after now
+  std::optional<double> first() const { return first_; }
+  std::optional<double> last() const { return last_; }
+  int boots() const { return boots_; }
+
+ private:
+  // Whether a message is of the last boot: so, or dated before it, which a clock that was wrong may have done, or not.
+  enum class Of { last_boot, by_its_date, earlier_boot };
+  using Key = std::tuple<std::string, std::string, std::string, std::int64_t, Of>;
+  struct Named {
+    std::optional<double> moment;
+    std::string address;
+  };
+
+  bool begins_boot(const LogLine& line, bool backwards);
+  void add(const LogLine& message, bool earlier);
+  void keep(Key key, KernelEvent event);
+  void settle();
+  std::string address_before(const LogLine& message);
+
+  double from_, now_;
+  std::optional<double> boot_;
+  std::map<Key, KernelEvent> events_;
+  std::map<std::string, Named> named_;  // by speaker
+  std::int64_t left_out_ = 0;
+  std::optional<double> latest_future_, first_, last_, uptime_;
+  std::optional<bool> newest_first_;  // how the log is ordered, once it is known
+  bool in_earlier_boot_ = false;      // of a log that has the newest first
+  int boots_ = 1;
+  std::int64_t of_this_boot_ = 0;  // messages since the last change of the boot
+  bool began_ = false;             // the beginning of the last boot in the log was seen
+  bool reaches_ = false;           // a message of that boot is dated after the machine's last boot
+};
+
 struct KernelLog {
   std::vector<KernelEvent> events;      // by their last message; those of unknown time at the end
   std::vector<std::string> sources;     // what could be read: "/dev/kmsg", "journal", "/var/log/kern.log"
+  std::vector<std::string> empty;       // what could be read and has no message of the kernel
   std::vector<std::string> cut;         // what was left out of them, and how much
   std::optional<double> latest_future;  // the latest date that lies more than an hour after now
 };

@@ -34,15 +34,26 @@ struct Pattern {
 // the drivers named in them.
 constexpr Pattern patterns[] = {
     {"gpu", "gpu-init-failed", "NVRM:", "RmInitAdapter failed", Names::last_pci},
+    {"gpu", "gpu-init-failed", "NVRM:", "rm_init_adapter failed", Names::last_pci},
+    {"gpu", "gpu-init-failed", "NVRM:", "probe routine failed", Names::last_pci},
+    {"gpu", "gpu-init-failed", "NVRM:", "region assigned to your nvidia device is invalid", Names::last_pci},
     {"gpu", "gpu-lost", "NVRM:", "fallen off the bus", Names::last_pci},
+    {"gpu", "peermem-context", "detected invalid context, skipping further processing", "", Names::none},
+    {"nccl", "nccl-segfault", "segfault at", "in libnccl.so", Names::none},
     {"aer", "aer-fatal", "PCIe Bus Error", "(Fatal)", Names::last_pci},
     {"aer", "aer-fatal", "AER:", "(Fatal)", Names::last_pci},
     {"aer", "aer-fatal", "AER:", "device recovery failed", Names::last_pci},
+    {"aer", "aer-fatal", "DPC: containment event", "", Names::last_pci},
+    {"slot", "slot-power", "pciehp", "power fault", Names::last_pci},
+    {"slot", "slot-down", "pciehp", "link down", Names::last_pci},
+    {"slot", "slot-down", "pciehp", "card not present", Names::last_pci},
     {"aer", "aer-nonfatal", "PCIe Bus Error", "(Non-Fatal)", Names::last_pci},
     {"aer", "aer-corrected", "PCIe Bus Error", "severity=Correct", Names::last_pci},
     {"edac", "memory-uncorrected", "EDAC MC", " UE ", Names::memory},
     {"edac", "memory-corrected", "EDAC MC", " CE ", Names::memory},
     {"mce", "memory-uncorrected", "Memory failure: 0x", "", Names::none},
+    {"mce", "memory-uncorrected", "ncorrected hardware memory error", "", Names::none},
+    {"mce", "hardware-error", "SError Interrupt", "", Names::none},
     {"mce", "hardware-error", "Machine Check Exception", "", Names::none},
     {"mce", "hardware-error", "[Hardware Error]", "event severity: fatal", Names::none},
     {"mce", "hardware-error", "[Hardware Error]", "event severity: recoverable", Names::none},
@@ -52,16 +63,25 @@ constexpr Pattern patterns[] = {
     {"mce", "machine-check", "[Hardware Error]", "Corrected error", Names::none},
     {"thermal", "thermal-events", "temperature above threshold", "", Names::none},
     {"thermal", "thermal-events", "critical temperature", "", Names::none},
+    {"thermal", "thermal-events", "mlx5_core", "high temperature, severity", Names::last_pci},
     {"link", "nic-cable", "Port module event[error]", "", Names::last_pci},
     {"link", "nic-power", "insufficient power on the pcie slot", "", Names::last_pci},
     {"link", "nic-health", "mlx5_core", "health compromised", Names::last_pci},
+    {"link", "nic-health", "mlx5_core", "health issue observed", Names::last_pci},
+    {"link", "nic-health", "mlx5_core", "will cause a leak of a command resource", Names::last_pci},
+    {"link", "nic-command", "mlx5_cmd_out_err", "failed", Names::last_pci},
     {"link", "nic-timeout", "NETDEV WATCHDOG", "NETDEV WATCHDOG: ", Names::after_needle},
     {"link", "link-events", "link status definitely down", "interface ", Names::after_needle},
+    {"link", "link-events", "link status definitely down", "", Names::in_brackets},
     {"link", "link-events", "nic link is down", "", Names::before_colon},
     {"link", "link-events", "mlx", "link down", Names::before_colon},
+    {"link", "link-events", "mlx", "linkdown", Names::before_colon},
+    {"link", "link-events", "hfi1", "logical state changed to port_down", Names::before_colon},
+    {"link", "link-events", "hfi1", "link down", Names::before_colon},
+    {"link", "link-events", "infiniband", "link down", Names::before_colon},
     {"link", "link-events", ": link is down", "", Names::before_colon},
-    {"oom", "oom-cgroup", "Memory cgroup out of memory: Killed process", "", Names::none},
-    {"oom", "oom-kill", "Out of memory: Killed process", "", Names::none},
+    {"oom", "oom-cgroup", "Memory cgroup out of memory: Kill", "", Names::none},
+    {"oom", "oom-kill", "Out of memory: Kill", "", Names::none},
     {"hung-task", "hung-task", "INFO: task ", "blocked for more than", Names::none},
     {"hung-task", "cpu-lockup", "soft lockup", "", Names::none},
     {"hung-task", "cpu-lockup", "hard LOCKUP", "", Names::none},
@@ -71,21 +91,45 @@ constexpr Pattern patterns[] = {
     {"io", "disk-lost", "nvme", "disabling device after reset failure", Names::nvme},
     {"io", "disk-lost", "nvme", "no available path - failing", Names::nvme},
     {"io", "disk-lost", "md/raid", "Disk failure on ", Names::after_needle},
+    {"io", "disk-lost", "md/raid", "cannot continue operation", Names::before_colon},
+    {"io", "disk-lost", "md: kicking non-fresh ", "md: kicking non-fresh ", Names::after_needle},
+    {"io", "disk-lost", "rejecting I/O to offline device", "", Names::before_colon},
+    {"io", "disk-lost", "Device offlined", "", Names::before_colon},
+    {"io", "disk-lost", "ata", ": disable device", Names::before_colon},
+    {"io", "raid-degraded", "VD ", "is now DEGRADED", Names::last_pci},
     {"io", "disk-errors", "nvme", "no usable path - requeuing", Names::nvme},
     {"io", "disk-errors", "nvme", "timeout, aborting", Names::nvme},
+    {"io", "disk-errors", "nvme", "timeout, reset controller", Names::nvme},
+    {"io", "disk-errors", "nvme", "timeout, disable controller", Names::nvme},
+    {"io", "disk-errors", "nvme", "timeout, completion polled", Names::nvme},
+    {"io", "disk-errors", "nvme", "starting error recovery", Names::nvme},
+    {"io", "disk-errors", "nvme", "failed reconnect attempt", Names::nvme},
+    {"io", "disk-errors", "device-mapper: multipath:", "Failing path ", Names::after_needle},
+    {"io", "disk-errors", "md/raid", "read error not correctable", Names::before_colon},
+    {"io", "disk-errors", "md: super_written gets error", "", Names::none},
+    {"io", "disk-errors", "attempt to access beyond end of device", "", Names::none},
     {"io", "disk-errors", "nvme", "controller is down", Names::nvme},
     {"io", "disk-errors", "I/O error", ", dev ", Names::after_needle},
     {"io", "disk-errors", "critical medium error", ", dev ", Names::after_needle},
     {"io", "disk-errors", "Buffer I/O error", "on dev ", Names::after_needle},
     {"read-only", "filesystem-errors", "Remounting filesystem read-only", "", Names::in_brackets},
+    {"read-only", "filesystem-errors", "I/O error while writing superblock", "", Names::in_brackets},
+    {"read-only", "filesystem-errors", "Aborting journal on device ", "Aborting journal on device ",
+     Names::after_needle},
     {"read-only", "filesystem-errors", "EXT4-fs error", "", Names::in_brackets},
     {"read-only", "filesystem-errors", "XFS (", "orruption", Names::in_brackets},
     {"read-only", "filesystem-errors", "XFS (", "hutting down", Names::in_brackets},
+    {"read-only", "filesystem-errors", "XFS (", "metadata I/O error", Names::in_brackets},
+    {"read-only", "filesystem-errors", "XFS (", "log I/O error", Names::in_brackets},
     {"read-only", "filesystem-errors", "BTRFS", "forced readonly", Names::in_brackets},
     {"files", "file-limit", "VFS: file-max limit", "", Names::none},
+    {"clock", "clocksource", "Marking clocksource", "as unstable", Names::none},
     {"nfs", "mount-stalled", "not responding", "nfs: server ", Names::after_needle},
+    {"nfs", "mount-stalled", "nfs", "lock reclaim failed", Names::none},
     {"nfs", "mount-stalled", "Lustre", " was lost", Names::none},
     {"oops", "kernel-oops", "BUG: unable to handle", "", Names::none},
+    {"oops", "kernel-oops", "BUG: kernel NULL pointer dereference", "", Names::none},
+    {"oops", "kernel-oops", "Unable to handle kernel", "", Names::none},
     {"oops", "kernel-oops", "kernel BUG at", "", Names::none},
     {"oops", "kernel-oops", "Oops: ", "", Names::none},
     {"oops", "kernel-oops", "Kernel panic", "", Names::none},
@@ -147,7 +191,8 @@ std::string device_of(const Pattern& pattern, std::string_view text, std::string
       const auto open = text.find('('), close = text.find(')', open == text.npos ? 0 : open);
       if (open == text.npos || close == text.npos) return {};
       auto inside = text.substr(open + 1, close - open - 1);
-      if (inside.starts_with("device ")) inside.remove_prefix(7);
+      for (const std::string_view kind : {"device ", "slave "})
+        if (inside.starts_with(kind)) inside.remove_prefix(kind.size());
       return word_at(inside);
     }
     case Names::nvme: {
@@ -192,8 +237,8 @@ std::optional<KernelEvent> parse_xid(std::string_view text, std::string_view low
     event.problem = fatal.value_or(false) ? "sxid-fatal" : "sxid";
     return event;
   }
-  const Xid* const xid = find_xid(*number);
-  event.problem = xid == nullptr                     ? "xid-unknown"
+  const auto xid = find_xid(*number);
+  event.problem = !xid                               ? "xid-unknown"
                   : xid->severity == Severity::fault ? "xid-fatal"
                   : xid->severity == Severity::info  ? "xid-application"
                                                      : "xid-hardware";

@@ -240,8 +240,9 @@ void audit_firmware(const Root& root, Report& report) {
   std::map<std::string, std::map<std::string, std::vector<std::string>>> versions;  // kind, version, NICs
   for (const std::string& name : root.list("sys/class/infiniband"))
     if (const auto version = root.text("sys/class/infiniband/" + name + "/fw_ver"); version && !version->empty()) {
-      const auto board = root.text("sys/class/infiniband/" + name + "/board_id");
-      versions[board.value_or("")][*version].push_back(name);
+      auto board = root.text("sys/class/infiniband/" + name + "/board_id").value_or("");
+      if (board.empty()) board = root.text("sys/class/infiniband/" + name + "/hca_type").value_or("");
+      if (!board.empty()) versions[board][*version].push_back(name);
       report.fact("nic firmware " + name, *version);
     }
   for (const auto& [board, found] : versions) {

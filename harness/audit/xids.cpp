@@ -19,13 +19,14 @@ constexpr std::string_view support =
 
 // Sorted by number.
 constexpr Xid table[] = {
+    {8, info, "a channel of a program did not answer", application},
+    {11, info, "a stream of commands was damaged", application},
     {13, info, "a kernel made an exception, such as an address out of range", application},
+    {25, info, "a stream of commands was damaged", application},
     {31, info, "a kernel touched an address that is not mapped", application},
     {32, info, "a stream of commands was damaged", application},
+    {37, info, "the driver's firmware made an error in a program", application},
     {38, warning, "the driver's firmware made an error", support},
-    {39, info, "a copy engine made an exception", application},
-    {40, info, "a copy engine made an exception", application},
-    {41, info, "a copy engine made an exception", application},
     {43, info, "a program's channel was stopped; the GPU itself is well", application},
     {44, warning, "a fault while switching contexts", support},
     {45, info, "channels were ended early, as a program was killed or after an earlier error", application},
@@ -38,11 +39,9 @@ constexpr Xid table[] = {
     {63, warning, "a memory page was retired or a row marked to be remapped", "reset the GPU when it is free"},
     {64, fault, "a memory page could not be retired, or a row not be remapped",
      "reset the GPU; if it returns, replace the card"},
-    {68, info, "the video decoder made an exception", application},
+    {66, warning, "the driver touched memory without permission", support},
+    {67, warning, "the driver touched memory without permission", support},
     {69, info, "a program used a class of commands wrongly", application},
-    {70, info, "a copy engine made an exception", application},
-    {71, info, "a copy engine made an exception", application},
-    {72, info, "a copy engine made an exception", application},
     {74, fault, "an NVLink error", nvlink},
     {78, warning, "a virtual GPU could not be started", support},
     {79, fault, "the GPU has fallen off the bus",
@@ -53,6 +52,8 @@ constexpr Xid table[] = {
     {94, warning, "an uncorrected memory error hit one program only",
      "restart the program; reset the GPU when it is free"},
     {95, fault, "an uncorrected memory error was not contained to one program", gpu_reset},
+    {106, info, "a test message", "nothing"},
+    {107, info, "a test message", "nothing"},
     {109, warning, "switching contexts took too long", support},
     {110, fault, "the GPU reported a security fault", gpu_reset},
     {119, fault, "the GPU's system processor (GSP) did not answer", gpu_reset},
@@ -64,6 +65,7 @@ constexpr Xid table[] = {
     {136, fault, "an NVLink could not be trained", nvlink},
     {137, info, "a program touched another GPU's memory over NVLink without permission", application},
     {140, fault, "an ECC error was not recovered", gpu_reset},
+    {141, info, "a fast path of CUDA made an error", application},
     {143, fault, "the GPU could not be initialised", gpu_reset},
     {144, warning, "an NVLink error (SAW)", nvlink},
     {145, warning, "an NVLink error (RLW)", nvlink},
@@ -72,6 +74,7 @@ constexpr Xid table[] = {
     {148, warning, "an NVLink error (NVLPW_CTRL)", nvlink},
     {149, warning, "an NVLink error (NETIR)", nvlink},
     {150, warning, "an NVLink error (MSE)", nvlink},
+    {151, warning, "a key for confidential computing could not be changed", support},
     {154, fault, "the driver asks for a recovery of the GPU", "do what the line names: reset the GPU or reboot"},
     {155, warning, "an NVLink error defined by software", nvlink},
     {156, warning, "a part of the GPU was retired", "reset the GPU when it is free"},
@@ -94,11 +97,25 @@ constexpr Xid table[] = {
     {172, fault, "an ECC error in the GPU's caches (SRAM) was not corrected", gpu_reset},
 };
 
+// Engines of which a GPU has several, with a number each.
+struct Engines {
+  std::int64_t first, last;
+  std::string_view meaning;
+};
+constexpr std::string_view copying = "a copy engine made an exception";
+constexpr std::string_view decoding = "a video or picture engine made an exception";
+constexpr Engines engines[] = {{39, 41, copying},   {68, 68, decoding},  {70, 72, copying},   {75, 77, copying},
+                               {82, 84, decoding},  {85, 85, copying},   {86, 86, decoding},  {88, 89, decoding},
+                               {96, 104, decoding}, {126, 135, copying}, {139, 139, decoding}};
+
 }  // namespace
 
-const Xid* find_xid(std::int64_t number) {
+std::optional<Xid> find_xid(std::int64_t number) {
   const auto* const found = std::ranges::lower_bound(table, number, {}, [](const Xid& xid) { return xid.number; });
-  return found != std::end(table) && found->number == number ? found : nullptr;
+  if (found != std::end(table) && found->number == number) return *found;
+  for (const auto& [first, last, meaning] : engines)
+    if (number >= first && number <= last) return Xid{number, info, meaning, application};
+  return std::nullopt;
 }
 
 }  // namespace assay::audit

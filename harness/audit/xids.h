@@ -4,6 +4,7 @@
 #include "harness/machine/finding.h"
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace assay::audit {
@@ -14,7 +15,7 @@ struct Xid {
   std::string_view meaning, action;
 };
 
-// Null for numbers that the table lacks.
-const Xid* find_xid(std::int64_t number);
+// Absent for numbers that the table lacks.
+std::optional<Xid> find_xid(std::int64_t number);
 
 }  // namespace assay::audit

@@ -1,18 +1,22 @@
-// The supervisor's end of the channel: TCP, one message per line. Whatever strangers send costs at most a log line.
+// The supervisor's end of the channel: TLS over TCP with the run's token as key, one message per line. Whatever
+// strangers send costs at most a log line.
 #pragma once
 
 #include "harness/channel/messages.h"
+#include "harness/channel/tls.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace assay {
 
-inline constexpr int channel_protocol = 1;
+inline constexpr int channel_protocol = 2;
 // The version of this build; both ends must have the same.
 std::string channel_version();
 
@@ -33,8 +37,8 @@ class LineBuffer {
   std::string text_;
 };
 
-// Sends a whole message within `seconds`; false when the other end is gone or does not read.
-bool send_line(int fd, const Message& message, double seconds);
+// Sends a whole message within `seconds`; false when the other end is gone or does not read. `fd` is the connection's.
+bool send_line(TlsConnection& connection, int fd, const Message& message, double seconds);
 
 // Strangers are bounded in memory, file descriptors, time and log lines. Once every rank of the group is connected,
 // they are polled at most 10 times per second.
@@ -42,7 +46,8 @@ class ChannelServer {
  public:
   // On loopback only, unless several hosts take part.
   struct Listen {
-    bool every_interface = false;
+    // From other hosts too: at the addresses of `hosts`, or at every one of this host's if not all of them are its own.
+    bool other_hosts = false;
     int port = 0;            // 0: any that is free
     std::string hosts = {};  // names or addresses of this host, separated by commas; empty: its own name
     bool guests = false;     // whether clients that are no rank may connect
@@ -91,16 +96,26 @@ class ChannelServer {
     Clock::time_point since;  // when it connected
     Clock::time_point heard;
     std::string from;
+    std::unique_ptr<TlsConnection> tls = {};  // absent until its first byte has come
+    bool secure = false;                      // it has proved that it knows the token
   };
 
   // Whether the Hello of a rank is missing.
   bool expecting() const;
+  void listen_at(const Listen& where);
+  void listen_without_network();
+  void add_listener(const sockaddr* place, socklen_t length, bool reuse);
   // Whether one more stranger may connect; drops the one that has been silent longest to make room.
-  bool listen_at(const Listen& where);
-  bool listen_without_network();
   bool make_room();
-  void accept_peers();
+  void accept_peers(int listener);
   void read_peer(Peer& peer, std::vector<Event>& events);
+  // Whether the peer has proved that it knows the token.
+  bool secure(Peer& peer, std::vector<Event>& events);
+  // A build before channel_protocol 2 says hello in clear: one that knows the token is told why it is refused.
+  void refuse_in_clear(Peer& peer, std::vector<Event>& events);
+  void refuse(Peer& peer, message::Refused refusal, std::vector<Event>& events);
+  void lost(Peer& peer, std::vector<Event>& events);
+  void read_lines(Peer& peer, std::string_view bytes, std::vector<Event>& events);
   void handle_line(Peer& peer, const std::string& line, std::vector<Event>& events);
   void handle_first_line(Peer& peer, const std::string& line, std::vector<Event>& events);
   // Why a hello is refused; empty when it is accepted.
@@ -109,7 +124,7 @@ class ChannelServer {
   void log(std::string line);
   void close_all();
 
-  int listener_ = -1;
+  std::vector<int> listeners_;
   int spare_ = -1;  // closed when descriptors run out, so that a waiting connection can be accepted and closed
   std::string address_;
   bool guests_allowed_ = false;

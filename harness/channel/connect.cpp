@@ -6,7 +6,6 @@
 #include "harness/core/host.h"
 #include "harness/core/units.h"
 
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -23,6 +22,7 @@ namespace {
 
 // For a host that drops packets without an answer.
 constexpr int connect_timeout_ms = 5000;
+constexpr auto handshake_patience = std::chrono::seconds(30);  // the supervisor may be busy
 
 // The connected socket, or -1 with errno set.
 int connect_once(const sockaddr* place, socklen_t length) {
@@ -40,8 +40,7 @@ int connect_once(const sockaddr* place, socklen_t length) {
         error = errno;
     }
   }
-  // Reads from it block.
-  if (error == 0 && ::fcntl(fd, F_SETFL, 0) == 0) return fd;
+  if (error == 0) return fd;
   ::close(fd);
   errno = error;
   return -1;
@@ -104,19 +103,48 @@ std::pair<sockaddr_un, socklen_t> abstract_socket(std::string_view address) {
   return {place, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length)};
 }
 
-ChannelClient::ChannelClient(const std::string& addresses, std::size_t line_bytes, double patience_seconds)
-    : fd_(connect_to(addresses, patience_seconds)), buffer_(line_bytes) {}
+ChannelClient::ChannelClient(const std::string& addresses, const std::string& token, std::size_t line_bytes,
+                             double patience_seconds)
+    : fd_(connect_to(addresses, patience_seconds)), buffer_(line_bytes) {
+  try {
+    tls_ = std::make_unique<TlsConnection>(TlsConnection::End::client, fd_, token);
+    shake_hands(addresses);
+  } catch (...) {
+    ::close(fd_);
+    throw;
+  }
+}
 
 ChannelClient::~ChannelClient() { ::close(fd_); }
 
+void ChannelClient::shake_hands(const std::string& addresses) {
+  const auto until = Clock::now() + handshake_patience;
+  for (;;) {
+    const TlsConnection::State state = tls_->shake_hands();
+    if (state == TlsConnection::State::done) return;
+    const bool waits = state == TlsConnection::State::wants_read || state == TlsConnection::State::wants_write;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+    if (!waits || left <= 0)
+      throw Error(fmt::format("supervisor {} does not prove that it knows this run's token: {}", addresses,
+                              waits ? "no answer" : tls_->why()));
+    pollfd ready{fd_, static_cast<short>(state == TlsConnection::State::wants_read ? POLLIN : POLLOUT), 0};
+    ::poll(&ready, 1, static_cast<int>(left));
+  }
+}
+
 bool ChannelClient::receive(std::vector<Message>& messages) {
-  char block[65536];
-  ssize_t got = 0;
-  do {
-    got = ::recv(fd_, block, sizeof block, 0);
-  } while (got < 0 && errno == EINTR);
+  pollfd readable{fd_, POLLIN, 0};
+  while (::poll(&readable, 1, -1) < 0 && errno == EINTR) {
+  }
   std::vector<std::string> lines;
-  if (got <= 0 || !buffer_.feed({block, static_cast<std::size_t>(got)}, lines)) return false;
+  TlsConnection::State state = TlsConnection::State::done;
+  char block[16384];
+  std::size_t got = 0;
+  while ((state = tls_->read(block, sizeof block, got)) == TlsConnection::State::done)
+    if (!buffer_.feed({block, got}, lines)) return false;
+  // What was said before the end comes first; the next call sees the end again.
+  const bool waits = state == TlsConnection::State::wants_read || state == TlsConnection::State::wants_write;
+  if (!waits && lines.empty()) return false;
   for (const std::string& line : lines) messages.push_back(decode(line));
   return true;
 }
@@ -150,9 +178,8 @@ void watch_connection(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
 }
 
-message::Hello hello_message(const std::string& role, const std::string& token, int rank, int size) {
+message::Hello hello_message(const std::string& role, int rank, int size) {
   return {.role = role,
-          .token = token,
           .rank = rank,
           .size = size,
           .host = this_host(),

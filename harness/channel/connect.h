@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,26 +16,31 @@
 namespace assay {
 
 // The first message of every client.
-message::Hello hello_message(const std::string& role, const std::string& token, int rank, int size);
+message::Hello hello_message(const std::string& role, int rank, int size);
 
 class ChannelClient {
  public:
   // Connects to an address of ChannelServer, or to the first that answers of several, separated by commas; retries for
-  // `patience` seconds. Lines from the supervisor may be `line_bytes` long. Throws Error naming the address.
-  ChannelClient(const std::string& addresses, std::size_t line_bytes, double patience_seconds = 0);
+  // `patience` seconds. Lines from the supervisor may be `line_bytes` long. Throws Error naming the address, also when
+  // what answers there does not know the token.
+  ChannelClient(const std::string& addresses, const std::string& token, std::size_t line_bytes,
+                double patience_seconds = 0);
   ~ChannelClient();
   ChannelClient(const ChannelClient&) = delete;
   ChannelClient& operator=(const ChannelClient&) = delete;
 
   int fd() const { return fd_; }
-  // False when the supervisor is gone, or has not read for `seconds`.
-  bool send(const Message& message, double seconds) const { return send_line(fd_, message, seconds); }
+  // False when the supervisor is gone, or has not read for `seconds`. Thread-safe beside receive().
+  bool send(const Message& message, double seconds) { return send_line(*tls_, fd_, message, seconds); }
   // Waits for bytes, then appends the messages that they complete. False when the supervisor is gone or a line is too
   // long; throws Error on a line that is no message.
   bool receive(std::vector<Message>& messages);
 
  private:
+  void shake_hands(const std::string& addresses);
+
   int fd_ = -1;
+  std::unique_ptr<TlsConnection> tls_;
   LineBuffer buffer_;
 };
 

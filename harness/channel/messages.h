@@ -23,7 +23,7 @@ namespace message {
 struct Hello {
   static constexpr std::string_view type = "hello";
   std::string role = "worker";  // worker, agent or guest
-  std::string token = {};
+  std::string token = {};       // of builds before TLS, which send it in clear
   int rank = 0, size = 0;
   std::string host = "?";
   int pid = 0;

@@ -1,6 +1,7 @@
 #include "harness/figures/foreign.h"
 
 #include "harness/core/error.h"
+#include "harness/core/moment.h"
 #include "harness/core/text.h"
 #include "harness/json/json.h"
 
@@ -56,45 +57,58 @@ const Json& need_list(const Json& json, const char* pointer, const std::string& 
   return list;
 }
 
-ForeignFigure& FigureCollector::add(const ForeignFigure& result) {
-  std::string key;
-  for (const std::string* part :
-       {&result.time, &result.machine, &result.commit, &result.name, &result.metric, &result.unit})
-    key.append(*part).append(1, '\0');
-  for (const auto& [name, value] : result.facts) key.append(name).append(1, '\0').append(value).append(1, '\0');
-  key += word_of(result.better);
-  const auto [place, fresh] = places_.try_emplace(std::move(key), file_.figures.size());
-  if (fresh) {
-    file_.figures.push_back(result);
-    return file_.figures.back();
-  }
-  ForeignFigure& figure = file_.figures[place->second];
-  figure.values.insert(figure.values.end(), result.values.begin(), result.values.end());
-  figure.comparable &= result.comparable;
-  if (result.status > figure.status) figure.status = result.status, figure.reason = result.reason;
-  if (result.check && (!figure.check || figure.check->value < result.check->value)) figure.check = result.check;
-  return figure;
+ForeignRun& FigureCollector::run() {
+  if (!current_) measured({});
+  return file_.runs[*current_];
 }
 
-ForeignFigure& FigureCollector::add(ForeignFigure result, double value) {
+void FigureCollector::measured(const ForeignContext& about) {
+  const auto [place, fresh] = places_.try_emplace(about.text(), file_.runs.size());
+  if (fresh) file_.runs.emplace_back().about = about;
+  current_ = place->second;
+}
+
+void FigureCollector::add(ForeignFigure result) { run().add(std::move(result), file_.texts); }
+
+void FigureCollector::add(ForeignFigure result, double value) {
   if (std::isfinite(value)) {
     result.values = {value};
   } else if (result.status < Status::error) {
     result.status = Status::error;
     result.reason = result.metric + " is not finite";
   }
-  return add(result);
+  add(std::move(result));
 }
 
 void FigureCollector::add_without(ForeignFigure result, Status status, std::string reason) {
   result.metric.clear(), result.unit.clear(), result.values.clear();
   result.status = status;
   result.reason = std::move(reason);
-  add(result);
+  add(std::move(result));
 }
 
 void FigureCollector::not_read(const std::string& place, const std::string& what) {
   if (file_.not_read++ == 0) file_.first_not_read = fmt::format("{}: {}", place, one_line(what));
+}
+
+void FigureCollector::remark(const std::string& text) {
+  if (std::find(file_.remarks.begin(), file_.remarks.end(), text) == file_.remarks.end()) file_.remarks.push_back(text);
+}
+
+std::string FigureCollector::time(const std::string& written, const std::string& text, const std::string& file) {
+  const std::size_t at = std::min(text.find(fmt::format("\"{}\"", written)), text.size());
+  return time(written, fmt::format("{}: line {}", file, 1 + std::count(text.begin(), text.begin() + at, '\n')));
+}
+
+std::string FigureCollector::time(const std::string& written, const std::string& place) {
+  if (written.empty() || written == last_time_.first) return written.empty() ? written : last_time_.second;
+  const auto moment = read_moment(written);
+  if (!moment)
+    throw UsageError(
+        fmt::format("{}: the time {} cannot be read: use 2026-01-31T12:00:00Z", place, in_quotes(written)));
+  if (!moment->zone) remark("its times have no zone and are taken as UTC");
+  last_time_ = {written, moment->utc};
+  return moment->utc;
 }
 
 Better better_from(const std::string& word, const std::string& place) {

@@ -48,7 +48,7 @@ ForeignFile read_lines(const std::string& text, const std::string& file) {
     figure.better = better_from(better, place);
     const auto read = number_from(value);
     if (!read) throw UsageError(fmt::format("{}: value: {} is not a number", place, in_quotes(value)));
-    figures.add(figure, *read);
+    figures.add(std::move(figure), *read);
   }
   return figures.take();
 }

@@ -98,8 +98,8 @@ Agent::Agent(const AgentRequest& request) {
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signal_fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   const message::Host host{json_of(probe_host(request.gpus))};
-  client_ = std::make_unique<ChannelClient>(request.supervisor, order_bytes, request.patience_seconds);
-  message::Hello hello = hello_message("agent", request.token, request.rank, request.size);
+  client_ = std::make_unique<ChannelClient>(request.supervisor, request.token, order_bytes, request.patience_seconds);
+  message::Hello hello = hello_message("agent", request.rank, request.size);
   hello.plan = request.plan;
   send(hello);
   send(host);

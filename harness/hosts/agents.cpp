@@ -62,8 +62,11 @@ Agents::Agents(Allocation allocation, AgentsOptions options)
   starter_ = std::make_unique<AgentStarter>(allocation_, std::move(variables), token());
   const std::vector<int> everyone = all_of(states_.size());
   starter_->start(everyone);
-  if (const std::vector<std::string> problems = wait_for(everyone, [] { return false; }); !problems.empty())
-    throw Error(fmt::format("{}", fmt::join(problems, "\n")));
+  if (const std::vector<Problem> problems = wait_for(everyone, [] { return false; }); !problems.empty()) {
+    std::vector<std::string> names;
+    for (const Problem& one : problems) names.insert(names.end(), one.hosts.begin(), one.hosts.end());
+    throw HostsLost(text_of(problems, "\n"), std::move(names));
+  }
   if (!ranks_are_hosts) sort_by_rank();
 }
 
@@ -103,6 +106,17 @@ std::unique_ptr<ChannelServer> Agents::make_server() {
   }
   where.hosts = own_addresses_;
   return std::make_unique<ChannelServer>(where);
+}
+
+std::string Agents::text_of(const std::vector<Problem>& problems, const char* between) {
+  std::string text;
+  for (const Problem& one : problems) text += (text.empty() ? "" : between) + one.text;
+  return text;
+}
+
+void Agents::on_refused(const message::Refused& refusal) {
+  Problem& problem = refused_[refusal.rank] = {{}, refusal.reason};
+  if (at(refusal.rank) < states_.size()) problem.hosts = {name_of_host(refusal.rank)};
 }
 
 std::string Agents::name_of_host(int host) const {
@@ -145,18 +159,19 @@ std::optional<std::string> Agents::library_path_finding() const {
   return fmt::format("LD_LIBRARY_PATH differs between hosts: {}", fmt::join(groups, "; "));
 }
 
-std::vector<std::string> Agents::problems_of(const std::vector<int>& hosts) const {
-  std::vector<std::string> problems;
-  for (const auto& [rank, reason] : refused_) problems.push_back(reason);
+std::vector<Agents::Problem> Agents::problems_of(const std::vector<int>& hosts) const {
+  std::vector<Problem> problems;
+  for (const auto& [rank, refusal] : refused_) problems.push_back(refusal);
   for (const int host : hosts) {
     if (states_[at(host)].ready || refused_.contains(host)) continue;
     if (const std::string words = starter_->ended(host); !words.empty())
-      problems.push_back(fmt::format("host {} cannot be reached: {}", name_of_host(host), words));
+      problems.push_back(
+          {{name_of_host(host)}, fmt::format("host {} cannot be reached: {}", name_of_host(host), words)});
   }
   return problems;
 }
 
-std::vector<std::string> Agents::wait_for(const std::vector<int>& hosts, const std::function<bool()>& stop) {
+std::vector<Agents::Problem> Agents::wait_for(const std::vector<int>& hosts, const std::function<bool()>& stop) {
   refused_.clear();
   const auto ready = [this](int host) { return states_[at(host)].ready; };
   const auto begin = Clock::now();
@@ -169,16 +184,17 @@ std::vector<std::string> Agents::wait_for(const std::vector<int>& hosts, const s
     return arrived + problems >= hosts.size() || (first_failure && since(*first_failure) > after_failure_seconds) ||
            stop();
   });
-  std::vector<std::string> problems = problems_of(hosts);
-  std::string missing;
+  std::vector<Problem> problems = problems_of(hosts);
+  std::vector<std::string> missing;
   for (const int host : hosts)
     if (!ready(host) && !refused_.contains(host) && starter_->ended(host).empty())
-      missing += (missing.empty() ? "" : ", ") + name_of_host(host);
+      missing.push_back(name_of_host(host));
   if (problems.empty() && !missing.empty()) {
-    problems.push_back(fmt::format("host {} has not answered within {:.3g} s", missing, since(begin)));
+    std::string text = fmt::format("host {} has not answered within {:.3g} s", fmt::join(missing, ", "), since(begin));
     if (starter_->passive())
-      problems.back() += fmt::format(": it must run the same command with ASSAY_SUPERVISOR={} and the same ASSAY_TOKEN",
-                                     allocation_.supervisor);
+      text += fmt::format(": it must run the same command with ASSAY_SUPERVISOR={} and the same ASSAY_TOKEN",
+                          allocation_.supervisor);
+    problems.push_back({std::move(missing), std::move(text)});
   }
   return problems;
 }
@@ -191,21 +207,21 @@ bool Agents::bring_back(const std::vector<int>& hosts, const std::function<bool(
     if (states_[at(host)].peer < 0) silent.push_back(host);
   }
   if (gone.empty()) return true;
-  std::vector<std::string> problems;
+  std::vector<Problem> problems;
   try {
     starter_->start(silent);
     problems = wait_for(gone, stop);
   } catch (const Error& error) {
-    problems = {error.what()};
+    problems = {{{}, error.what()}};
   }
   std::erase_if(gone, [this](int host) { return states_[at(host)].ready; });
   if (gone.empty()) return true;
   if (stop()) return false;
   for (const int host : gone) {
     State& state = states_[at(host)];
-    const std::vector<std::string> own = problems_of({host});
+    const std::vector<Problem> own = problems_of({host});
     state.given_up = true;
-    state.lost += fmt::format("; {}", fmt::join(own.empty() ? problems : own, "; "));
+    state.lost += "; " + text_of(own.empty() ? problems : own, "; ");
     note(fmt::format("{}; the run continues without it", state.lost));
   }
   return false;
@@ -275,7 +291,7 @@ void Agents::on_hello(int peer, const message::Hello& hello) {
     why = fmt::format("plan mismatch: host {} was given {}, the supervisor {}", name, one_line(hello.plan),
                       options_.plan);
   if (!why.empty()) {
-    refused_[peer] = why;
+    refused_[peer] = {host < 0 ? std::vector<std::string>() : std::vector{allocation_.hosts[at(host)].name}, why};
     loop_.server().send(peer, message::Refused{why});
     loop_.server().disconnect(peer);
     return;

@@ -3,6 +3,7 @@
 
 #include "harness/channel/connect.h"
 #include "harness/channel/loop.h"
+#include "harness/core/error.h"
 #include "harness/hosts/allocation.h"
 #include "harness/hosts/host_info.h"
 #include "harness/process/process.h"
@@ -15,11 +16,22 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay {
 
 class AgentStarter;
+
+// Hosts cannot be reached, or are refused; the text has a line for each.
+class HostsLost : public Error {
+ public:
+  HostsLost(const std::string& text, std::vector<std::string> hosts) : Error(text), hosts_(std::move(hosts)) {}
+  const std::vector<std::string>& hosts() const { return hosts_; }
+
+ private:
+  std::vector<std::string> hosts_;
+};
 
 struct AgentsOptions {
   std::string device;                                 // name of the device that is measured
@@ -34,7 +46,7 @@ struct AgentsOptions {
 // name says hello: started by bring_back(), or by whatever started the first.
 class Agents : public PollSource, private ChannelHandler {
  public:
-  // Starts an agent on every host at once and waits for their hellos. Throws Error that names each host that cannot be
+  // Starts an agent on every host at once and waits for their hellos. Throws HostsLost with each host that cannot be
   // reached, or that has another version, architecture or plan.
   Agents(Allocation allocation, AgentsOptions options);
   // Releases the agents.
@@ -104,14 +116,19 @@ class Agents : public PollSource, private ChannelHandler {
   // Sets own_addresses_ too.
   std::unique_ptr<ChannelServer> make_server();
   void sort_by_rank();
-  // Until all of these hosts are ready or `stop` holds. Otherwise why they are not, a sentence each.
-  std::vector<std::string> wait_for(const std::vector<int>& hosts, const std::function<bool()>& stop);
-  std::vector<std::string> problems_of(const std::vector<int>& hosts) const;
+  struct Problem {
+    std::vector<std::string> hosts;
+    std::string text;
+  };
+  // Until all of these hosts are ready or `stop` holds. Otherwise why they are not.
+  std::vector<Problem> wait_for(const std::vector<int>& hosts, const std::function<bool()>& stop);
+  static std::string text_of(const std::vector<Problem>& problems, const char* between);
+  std::vector<Problem> problems_of(const std::vector<int>& hosts) const;
 
   void on_hello(int peer, const message::Hello& hello) override;
   void on_message(int peer, const Message& message) override;
   void on_closed(int peer) override;
-  void on_refused(const message::Refused& refusal) override { refused_[refusal.rank] = refusal.reason; }
+  void on_refused(const message::Refused& refusal) override;
   void on_silent(int peer, double seconds) override;
   void note(const std::string& line) override;
   std::string name_of_peer(int peer) const override { return fmt::format("agent {}", peer); }
@@ -141,7 +158,7 @@ class Agents : public PollSource, private ChannelHandler {
   std::unique_ptr<AgentStarter> starter_;
   std::vector<HostInfo> infos_;
   std::vector<State> states_;
-  std::map<int, std::string> refused_;  // by the rank that the hello named
+  std::map<int, Problem> refused_;  // by the rank that the hello named
   std::map<int, Remote> remotes_;
   std::map<int, int> guests_;  // a guest's number at the channel, and the process that it asked for
   bool shells_ = false;

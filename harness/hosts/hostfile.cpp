@@ -5,6 +5,10 @@
 #include "harness/core/files.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
+#include "harness/hosts/slurm.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cctype>
@@ -82,7 +86,8 @@ bool is_user_name(std::string_view name) {
 }
 
 struct Line {
-  AllocatedHost host;
+  std::vector<std::string> names;  // several for a range
+  AllocatedHost host;              // what is said of each
   bool excluded = false;
 };
 
@@ -121,6 +126,35 @@ void read_option(const std::string& word, Line& line, std::optional<int>& max_sl
   line.host.user = value;
 }
 
+bool is_ip6(std::string_view text) {
+  in6_addr address{};
+  return ::inet_pton(AF_INET6, std::string(text).c_str(), &address) == 1;
+}
+
+// "host:4" loses its slots. An IPv6 address stands in brackets, "[fe80::1]:4", or alone without slots.
+std::optional<int> take_slots(std::string& name) {
+  const std::size_t colon = name.rfind(':');
+  const bool closed = colon != name.npos && colon > 0 && name[colon - 1] == ']';
+  if (colon == name.npos || (!closed && name.find(':') != colon) || name.ends_with(']')) return std::nullopt;
+  const std::string slots = name.substr(colon + 1);
+  name.erase(colon);
+  if (slots.empty()) throw Bad{fmt::format("{} lacks its number of slots, as in {}:4", in_quotes(name + ":"), name)};
+  return slots_from("slots", slots);
+}
+
+// "n[01-64,70]" is several.
+std::vector<std::string> names_of(const std::string& name) {
+  if (name.find('[') == name.npos) return {name};
+  if (name.front() == '[' && name.back() == ']' && is_ip6(std::string_view(name).substr(1, name.size() - 2)))
+    return {name.substr(1, name.size() - 2)};
+  if (name.find(':') != name.npos) throw Bad{fmt::format("{} is no host's name", in_quotes(name))};
+  try {
+    return parse_node_list(name, "");
+  } catch (const UsageError& error) {
+    throw Bad{std::string(error.what()).substr(1)};  // without the "=" after the name of a variable
+  }
+}
+
 Line read_line(const std::vector<std::string>& words) {
   Line line;
   std::string name = words.front();
@@ -136,14 +170,32 @@ Line read_line(const std::vector<std::string>& words) {
     if (!is_user_name(line.host.user)) throw Bad{fmt::format("{} is no user's name", in_quotes(line.host.user))};
   }
   if (name.find('=') != name.npos) throw Bad{fmt::format("{} stands where a host is expected", in_quotes(name))};
-  if (!is_host_name(name)) throw Bad{fmt::format("{} is no host's name", in_quotes(name))};
-  line.host.name = name;
+  const std::optional<int> beside_name = take_slots(name);
+  line.names = names_of(name);
+  for (const std::string& one : line.names)
+    if (!is_host_name(one) || (one.find(':') != one.npos && !is_ip6(one)))
+      throw Bad{fmt::format("{} is no host's name", in_quotes(one))};
   std::optional<int> max_slots;
   for (std::size_t i = 1; i < words.size(); ++i) read_option(words[i], line, max_slots);
+  if (beside_name && line.host.slots && *beside_name != *line.host.slots)
+    throw Bad{fmt::format("{}:{} and slots={} are different numbers", name, *beside_name, *line.host.slots)};
+  if (beside_name) line.host.slots = beside_name;
   if (max_slots && line.host.slots && *max_slots < *line.host.slots)
     throw Bad{fmt::format("slots={} is more than max_slots={}", *line.host.slots, *max_slots)};
   if (max_slots && !line.host.slots) line.host.slots = max_slots;
   return line;
+}
+
+// "[workers]" alone on a line begins a group, as in an inventory of Ansible; an address and a range are hosts.
+std::optional<std::string_view> group_of(const std::vector<std::string>& words) {
+  if (words.size() != 1 || words[0].size() < 3 || words[0].front() != '[' || words[0].back() != ']')
+    return std::nullopt;
+  const auto inside = std::string_view(words[0]).substr(1, words[0].size() - 2);
+  const bool name = std::all_of(inside.begin(), inside.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == ':';
+  });
+  const bool range = inside.find_first_not_of("0123456789,-") == inside.npos;
+  return name && !range && !is_ip6(inside) ? std::optional(inside) : std::nullopt;
 }
 
 }  // namespace
@@ -159,6 +211,8 @@ std::vector<AllocatedHost> parse_hostfile(std::string_view text, const std::stri
   std::unordered_map<std::string, std::size_t> places;  // of the hosts
   std::unordered_set<std::string> excluded;
   std::vector<std::string> problems;
+  bool in_settings = false;
+  std::size_t bad_lines = 0;
   const std::string plain = without_comments(text);
   std::string_view rest = plain;
   for (int number = 1; !rest.empty(); ++number) {
@@ -166,30 +220,41 @@ std::vector<AllocatedHost> parse_hostfile(std::string_view text, const std::stri
     const std::vector<std::string> words = words_of(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (words.empty()) continue;
+    if (const auto group = group_of(words)) {
+      // A group's variables and the names of its groups are no hosts.
+      in_settings = group->ends_with(":vars") || group->ends_with(":children");
+      continue;
+    }
+    if (in_settings) continue;
     try {
-      Line line = read_line(words);
-      if (line.excluded) {
-        excluded.insert(line.host.name);
-        continue;
+      const Line line = read_line(words);
+      for (const std::string& name : line.names) {
+        if (line.excluded) {
+          excluded.insert(name);
+          continue;
+        }
+        const auto [place, fresh] = places.try_emplace(name, hosts.size());
+        if (fresh) {
+          if (hosts.size() == max_hosts) throw Bad{fmt::format("more than {} hosts", max_hosts)};
+          hosts.push_back(line.host);
+          hosts.back().name = name;
+          continue;
+        }
+        AllocatedHost& same = hosts[place->second];
+        const int slots = same.slots.value_or(1) + line.host.slots.value_or(1);
+        if (slots > max_slots_per_host)
+          throw Bad{fmt::format("more than {} slots on {}", max_slots_per_host, same.name)};
+        same.slots = slots;
+        if (same.user.empty()) same.user = line.host.user;
       }
-      const auto [place, fresh] = places.try_emplace(line.host.name, hosts.size());
-      if (fresh) {
-        if (hosts.size() == max_hosts) throw Bad{fmt::format("more than {} hosts", max_hosts)};
-        hosts.push_back(std::move(line.host));
-        continue;
-      }
-      AllocatedHost& same = hosts[place->second];
-      const int slots = same.slots.value_or(1) + line.host.slots.value_or(1);
-      if (slots > max_slots_per_host) throw Bad{fmt::format("more than {} slots on {}", max_slots_per_host, same.name)};
-      same.slots = slots;
-      if (same.user.empty()) same.user = line.host.user;
     } catch (const Bad& bad) {
-      if (problems.size() < max_problems) problems.push_back(fmt::format("{}:{}: {}", source, number, bad.what));
+      if (++bad_lines <= max_problems) problems.push_back(fmt::format("{}:{}: {}", source, number, bad.what));
     }
   }
   if (!problems.empty()) {
     std::string all;
     for (const std::string& problem : problems) all += (all.empty() ? "" : "\n") + problem;
+    if (bad_lines > max_problems) all += fmt::format("\n{}: and {} more", source, bad_lines - max_problems);
     throw UsageError(all);
   }
   std::erase_if(hosts, [&](const AllocatedHost& host) { return excluded.contains(host.name); });

@@ -31,8 +31,8 @@ int remote_shell_main(const std::string& host, const std::vector<std::string>& w
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   std::string command;
   for (const std::string& word : words) command += (command.empty() ? "" : " ") + word;
-  ChannelClient client(address, line_bytes);
-  if (!client.send(hello_message("guest", token, 0, 0), 5.0) || !client.send(message::Shell{host, command}, 5.0))
+  ChannelClient client(address, token, line_bytes);
+  if (!client.send(hello_message("guest", 0, 0), 5.0) || !client.send(message::Shell{host, command}, 5.0))
     throw Error("remote-shell: the supervisor does not read");
   std::vector<Message> messages;
   while (client.receive(messages)) {

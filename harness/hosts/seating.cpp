@@ -33,7 +33,12 @@ Seating seat_ranks(const std::vector<AllocatedHost>& slots, const std::vector<Ho
     for (std::size_t host = 0; host < hosts.size(); ++host) gone.push_back(agents->given_up(static_cast<int>(host)));
     // A host that came back may be another machine under the same name.
     std::optional<Placement> placement = place_elsewhere(planned, gone, slots, agents->hosts(), request);
-    if (!placement) return {planned, missing_for(planned, *agents, gone)};
+    if (!placement) {
+      Seating none{planned, missing_for(planned, *agents, gone)};
+      for (std::size_t host = 0; host < gone.size(); ++host)
+        if (gone[host]) none.lost.push_back(slots[host].name);
+      return none;
+    }
     std::vector<int> needed;
     for (const RankSeat& seat : placement->seats)
       if (needed.empty() || needed.back() != seat.host) needed.push_back(seat.host);

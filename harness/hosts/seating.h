@@ -12,7 +12,8 @@ namespace assay {
 
 struct Seating {
   Placement placement;
-  std::string missing = {};  // why there are no such seats; the placement is then the planned one
+  std::string missing = {};            // why there are no such seats; the placement is then the planned one
+  std::vector<std::string> lost = {};  // the hosts without which there are none
 };
 
 // `slots` and `hosts` are all that take part, as at the start of the run; without `agents`, only this host. While it

@@ -1,4 +1,4 @@
-// What `assay env --audit --json` says of one machine: written by the audit, read by everybody who compares machines.
+// What `assay audit --json` says of one machine: written by the audit, read by everybody who compares machines.
 #pragma once
 
 #include "harness/machine/finding.h"
@@ -21,11 +21,14 @@ struct KernelEvent {
   std::int64_t code = 0;  // XID number; 0 for other kinds
   std::string text;       // the last message, without control characters
   std::string problem;    // id of the kind of problem that it is evidence of; not in JSON
+  std::optional<double> uptime_seconds = {};  // of the last message since its boot, if its time is not known
+  bool earlier_boot = false;                  // than the last; not in JSON
 
   static void members(auto& self, auto& io) {
     io.utc("time", self.unix_seconds), io.utc("first", self.first_seconds);
     io("count", self.count), io("kind", self.kind);
     io("device", self.device), io("code", self.code), io("text", self.text);
+    io.sparse("uptime", self.uptime_seconds);
   }
 };
 

@@ -22,7 +22,8 @@ struct CacheLevel {
 };
 
 struct CpuPart {
-  std::string name;   // "Intel Emerald Rapids" if known, else the brand string
+  std::string name;   // "Intel Emerald Rapids", "Arm Neoverse V2" if known, else the brand string
+  std::string contradicting;  // an instruction set that the model which it reports lacks; empty: none
   std::string brand;  // as the processor reports it
   std::string vendor;
   std::optional<std::int64_t> family, model, stepping;
@@ -145,5 +146,7 @@ void add_nvml_file(const Root& root, Machine& machine);
 // Fills in what is still unknown about its PCI Express link.
 void add_link(const NvmlDevice& device, GpuPart& gpu);
 SystemPart probe_system(const Root& root, const CpuPart& cpu);
+// The product in which an Arm core is sold on that system, "NVIDIA Grace", "AWS Graviton3"; empty when unknown.
+std::string arm_product(const std::string& core, const SystemPart& system);
 
 }  // namespace assay

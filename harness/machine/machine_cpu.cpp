@@ -1,8 +1,12 @@
 // The processor: from cpuinfo, sysfs topology and caches, cpufreq and powercap.
 #include "harness/device/cpu/cpuid.h"
 #include "harness/device/cpu/limits.h"
+#include "harness/device/cpu/names.h"
 #include "harness/device/cpu/topology.h"
 #include "harness/machine/machine.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +19,17 @@ namespace {
 constexpr std::string_view cpus_folder = "sys/devices/system/cpu/";
 
 std::string cpu_folder(int cpu) { return std::string(cpus_folder) + "cpu" + std::to_string(cpu) + "/"; }
+
+// "Arm Neoverse V2", of a chip with several kinds of cores "Arm Cortex-A720 + Cortex-A520".
+void name_arm(std::string_view info, const std::string& implementer, CpuPart& cpu) {
+  std::vector<std::string> cores;
+  for (const std::string& line : lines(info))
+    if (const auto part = field(line, "CPU part"))
+      if (auto core = cpu::arm_core(implementer, *part); std::ranges::find(cores, core) == cores.end())
+        cores.push_back(std::move(core));
+  cpu.vendor = cpu::arm_implementer(implementer);
+  if (!cores.empty()) cpu.name = fmt::format("{} {}", cpu.vendor, fmt::join(cores, " + "));
+}
 
 void read_cpuinfo(const Root& root, CpuPart& cpu) {
   const auto info = root.text("proc/cpuinfo").value_or("");
@@ -31,10 +46,19 @@ void read_cpuinfo(const Root& root, CpuPart& cpu) {
   cpu.microcode = first({"microcode"});
   cpu.flags = words(first({"flags", "Features"}));
   cpu.name = cpu.brand;
+  if (const auto implementer = field(info, "CPU implementer")) name_arm(info, *implementer, cpu);
   if (root.real()) {
     const auto& processor = cpu::processor();
-    if (!processor.name().empty()) cpu.name = processor.name();
+    if (!processor.name().empty() && !cpu.name.starts_with(processor.name())) cpu.name = processor.name();
     if (cpu.brand.empty()) cpu.brand = processor.brand;
+  }
+  const auto vendor = cpu.vendor == "GenuineIntel" ? "Intel" : cpu.vendor == "AuthenticAMD" ? "AMD" : "";
+  if (const auto other =
+          cpu::contradiction(vendor, static_cast<int>(cpu.family.value_or(0)), static_cast<int>(cpu.model.value_or(0)),
+                             static_cast<int>(cpu.stepping.value_or(0)),
+                             [&](std::string_view flag) { return cpu.has(std::string(flag)); })) {
+    cpu.name = other->name;
+    cpu.contradicting = other->flag;
   }
   if (cpu.online.empty()) {  // no sysfs: one "processor" line per CPU
     for (const auto& line : lines(info))

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 
@@ -195,6 +196,29 @@ SystemPart probe_system(const Root& root, const CpuPart& cpu) {
   return system;
 }
 
+std::string arm_product(const std::string& core, const SystemPart& system) {
+  struct Product {
+    std::string_view core, provider, name;
+  };
+  static constexpr std::array<Product, 9> products = {{{"Arm Cortex-A72", "aws", "AWS Graviton"},
+                                                       {"Arm Neoverse N1", "aws", "AWS Graviton2"},
+                                                       {"Arm Neoverse V1", "aws", "AWS Graviton3"},
+                                                       {"Arm Neoverse V2", "aws", "AWS Graviton4"},
+                                                       {"Arm Neoverse V2", "gcp", "Google Axion"},
+                                                       {"Arm Neoverse N3", "gcp", "Google Axion"},
+                                                       {"Arm Neoverse N1", "gcp", "Ampere Altra"},
+                                                       {"Arm Neoverse N1", "azure", "Ampere Altra"},
+                                                       {"Arm Neoverse N1", "oracle", "Ampere Altra"}}};
+  for (const Product& one : products)
+    if (one.core == core && one.provider == system.provider) return std::string(one.name);
+  std::string firmware;
+  for (const auto& [name, value] : system.dmi) firmware += value + " ";
+  const auto says = [&](std::string_view word) { return firmware.find(word) != firmware.npos; };
+  if (core == "Arm Neoverse V2" && (says("NVIDIA") || says("Grace"))) return "NVIDIA Grace";
+  if (core == "Arm Neoverse N1" && (says("Ampere") || says("Altra"))) return "Ampere Altra";
+  return {};
+}
+
 Machine probe_machine(const Root& root) {
   Machine machine;
   machine.cpu = probe_cpu(root);
@@ -202,6 +226,8 @@ Machine probe_machine(const Root& root) {
   machine.memory = probe_memory(root);
   machine.gpus = probe_gpus(root);
   machine.system = probe_system(root, machine.cpu);
+  if (const auto product = arm_product(machine.cpu.name, machine.system); !product.empty())
+    machine.cpu.name += " (" + product + ")";
   std::string why_not;
   if (const auto nvml = root.real() ? Nvml::load(why_not) : nullptr) {
     add_nvml(*nvml, machine.gpus);

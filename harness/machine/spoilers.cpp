@@ -93,6 +93,11 @@ class Rules {
   }
 
   void cores() {
+    if (!cpu_.contradicting.empty())
+      add("cpu-model",
+          fmt::format("it calls itself model {}, which has no {}", cpu_.model.value_or(0), cpu_.contradicting),
+          "what is known of that model, such as its peaks, does not hold for it",
+          system_.hypervisor.empty() ? "nothing" : "let the virtual machine show the host's model (qemu: -cpu host)");
     if (cpu_.smt.value_or(false))
       add("smt", fmt::format("{} CPUs on {} cores", cpu_.online.size(), cpu_.cores),
           "two threads share a core; assay binds one thread per core, other programs may not",

@@ -41,10 +41,11 @@ bool Context::inject(Fault fault) {
   return true;
 }
 
-void Checks::at_most(std::string name, double value, double limit, std::vector<std::string> detail) {
+void Checks::at_most(std::string name, double value, double limit, std::vector<std::string> detail,
+                     std::vector<Culprit> culprits) {
   // Written so that a NaN on either side fails.
   const bool passed = value <= limit;
-  checks_.push_back({std::move(name), passed, value, limit, first_culprits(std::move(detail))});
+  checks_.push_back({std::move(name), passed, value, limit, first_culprits(std::move(detail)), std::move(culprits)});
 }
 
 void Checks::that(std::string name, bool condition, std::vector<std::string> detail) {

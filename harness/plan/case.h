@@ -104,8 +104,9 @@ struct Context {
 // Collects the checks of one case.
 class Checks {
  public:
-  // Passes when value <= limit; a NaN fails.
-  void at_most(std::string name, double value, double limit, std::vector<std::string> detail = {});
+  // Passes when value <= limit; a NaN fails. `culprits` of a check of the whole world; others are about their rank.
+  void at_most(std::string name, double value, double limit, std::vector<std::string> detail = {},
+               std::vector<Culprit> culprits = {});
   // Passes when `condition` holds.
   void that(std::string name, bool condition, std::vector<std::string> detail = {});
   const std::vector<Check>& all() const { return checks_; }

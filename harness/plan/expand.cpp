@@ -73,22 +73,11 @@ struct Override {
   ValueList values;
 };
 
-Override read_override(const std::string& text, std::span<const Family> families) {
-  Override override;
-  override.flag = fmt::format("--set {}", one_line(text));
-  const std::size_t equals = text.find('=');
-  const std::string name = text.substr(0, equals);
-  const std::size_t dot = name.find('.');
-  if (equals == std::string::npos || dot == std::string::npos)
-    throw UsageError(fmt::format("{}: must be family.param=v1,v2", override.flag));
+// `flag`, for messages, sets a parameter of the family.
+Override read_override(std::string flag, const Family& of, const std::string& param, std::string_view given) {
+  Override override{.flag = std::move(flag), .family = &of, .spec = nullptr, .values = {}};
+  const std::string& family = of.name;
   std::vector<std::string> names;
-  for (const Family& family : families) names.push_back(family.name);
-  const std::string family = name.substr(0, dot), param = name.substr(dot + 1);
-  override.family = find_family(families, family);
-  if (!override.family)
-    throw UsageError(
-        fmt::format("{}: unknown family {}{}", override.flag, in_quotes(family), suggestion(family, names)));
-  names.clear();
   for (const ParamSpec& spec : override.family->params) {
     names.push_back(spec.name);
     if (spec.name == param) override.spec = &spec;
@@ -96,7 +85,6 @@ Override read_override(const std::string& text, std::span<const Family> families
   if (!override.spec)
     throw UsageError(
         fmt::format("{}: {} has no parameter {}{}", override.flag, family, in_quotes(param), suggestion(param, names)));
-  const std::string_view given = std::string_view(text).substr(equals + 1);
   if (given == sweep_word && override.spec->sweep.empty() && override.spec->type != ParamType::text) {
     names.clear();
     for (const ParamSpec& spec : override.family->params)
@@ -112,7 +100,42 @@ Override read_override(const std::string& text, std::span<const Family> families
   return override;
 }
 
-void override_entries(const Override& override, std::vector<PlanEntry>& entries) {
+// One assignment of --set.
+Override read_set(const std::string& text, std::span<const Family> families) {
+  const std::string flag = fmt::format("--set {}", one_line(text));
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  const std::size_t dot = name.find('.');
+  if (equals == std::string::npos || dot == std::string::npos)
+    throw UsageError(fmt::format("{}: must be family.param=v1,v2", flag));
+  const std::string family = name.substr(0, dot);
+  if (const Family* const found = find_family(families, family))
+    return read_override(flag, *found, name.substr(dot + 1), std::string_view(text).substr(equals + 1));
+  std::vector<std::string> names;
+  for (const Family& one : families) names.push_back(one.name);
+  throw UsageError(fmt::format("{}: unknown family {}{}", flag, in_quotes(family), suggestion(family, names)));
+}
+
+// Whether the word after a family sets one of its parameters: it has a "=" and is no plan file.
+bool is_assignment(const std::string& word) {
+  std::error_code none;
+  return word.find('=') != std::string::npos && !fs::exists(word, none);
+}
+
+// A word of the command line, "m=1024,4096", for the target before it.
+Override read_word(const std::string& word, const std::string& target, std::span<const Family> families) {
+  const std::string flag = one_line(word);
+  const Family* const family = find_family(families, target);
+  if (!family)
+    throw UsageError(target.empty()
+                         ? fmt::format("{}: name the family of this parameter before it", flag)
+                         : fmt::format("{}: {} is no family; set parameters in a plan by --set FAMILY.PARAM=V", flag,
+                                       in_quotes(target)));
+  const std::size_t equals = word.find('=');
+  return read_override(flag, *family, word.substr(0, equals), std::string_view(word).substr(equals + 1));
+}
+
+void override_entries(const Override& override, std::span<PlanEntry> entries) {
   bool used = false;
   std::set<std::string> present;
   for (PlanEntry& entry : entries) {
@@ -425,16 +448,24 @@ Plan expand_plan(const PlanRequest& request, std::span<const Family> families, c
   check_request(request);
   Plan plan;
   std::vector<PlanEntry> entries;
+  std::vector<Override> overrides;
+  std::string last;          // target
+  std::size_t last_own = 0;  // its first entry
   for (const std::string& target : request.targets) {
+    if (is_assignment(target)) {
+      overrides.push_back(read_word(target, last, families));
+      override_entries(overrides.back(), std::span(entries).subspan(last_own));
+      continue;
+    }
+    last = target, last_own = entries.size();
     PlanSource source = resolve(target, request.configs, families, request.device);
     plan.name += (plan.name.empty() ? "" : "+") + source.name;
     plan.labels.merge(source.labels);
     std::move(source.entries.begin(), source.entries.end(), std::back_inserter(entries));
   }
-  std::vector<Override> overrides;
   for (const std::string& text : request.sets)
     for (const std::string& assignment : assignments_in(text)) {
-      overrides.push_back(read_override(assignment, families));
+      overrides.push_back(read_set(assignment, families));
       override_entries(overrides.back(), entries);
     }
   for (PlanEntry& entry : entries) {

@@ -69,7 +69,7 @@ bool same_work(const Json& expanded_a, const Json& expanded_b);
 
 // The parts of the command line that choose and change a plan.
 struct PlanRequest {
-  std::vector<std::string> targets;  // plan files, names of configs/plans, or families
+  std::vector<std::string> targets;  // plans, files or families; "param=v1,v2" is the last family's
   std::vector<std::string> sets;     // family.param=v1,v2,...
   std::string filter;                // ECMAScript regex searched in keys
   std::vector<int> ranks;            // --ranks; empty: the plan's

@@ -1,11 +1,13 @@
 #include "harness/record/failure.h"
 
+#include "harness/record/record.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace assay {
 
-std::string failure_of(const Record& record) {
+std::string failure_text(const Record& record) {
   std::vector<std::string> checks;
   for (const Check& check : record.checks)
     if (!check.passed) checks.push_back(check.name);

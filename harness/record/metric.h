@@ -5,6 +5,7 @@
 #include "harness/statistics/statistics.h"
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -63,17 +64,30 @@ struct Matrix {
   double at(std::size_t row, std::size_t column) const { return values[row * ranks.size() + column]; }
 };
 
+// A rank that a failed check points to.
+struct Culprit {
+  int rank = 0;                    // that found something wrong
+  std::optional<int> sender = {};  // whose message was wrong, if it is known
+
+  static void members(auto& self, auto& io) { io("rank", self.rank), io("sender", self.sender); }
+  auto operator<=>(const Culprit&) const = default;
+};
+
 struct Check {
   std::string name;  // relative_error, wrong_elements, ...
   bool passed = true;
   std::optional<double> value;
   std::optional<double> limit;
-  std::vector<std::string> detail;  // up to 20 culprits, by name or position
+  std::vector<std::string> detail;     // up to 20 places that are wrong, for people
+  std::vector<Culprit> culprits = {};  // in a world of several ranks, all of them
 
   static void members(auto& self, auto& io) {
     io("name", self.name), io("passed", self.passed), io("value", self.value), io("limit", self.limit);
-    io("detail", self.detail);
+    io("detail", self.detail), io.sparse("culprits", self.culprits);
   }
 };
+
+// The one rank that the failed checks point to; absent if they point to none or several.
+std::optional<int> only_culprit(const std::vector<Check>& checks);
 
 }  // namespace assay

@@ -30,6 +30,14 @@ void set_from_samples(Metric& metric, std::size_t count, const Summary& times) {
     metric.ci95 = Interval{work / times.ci95->high, work / times.ci95->low};
 }
 
+std::optional<int> only_culprit(const std::vector<Check>& checks) {
+  std::set<int> ranks;
+  for (const Check& check : checks)
+    for (const Culprit& culprit : check.culprits)
+      if (!check.passed) ranks.insert(culprit.rank);
+  return ranks.size() == 1 ? std::optional(*ranks.begin()) : std::nullopt;
+}
+
 std::string Identity::text() const {
   std::string joined;
   for (const std::string& host : hosts) joined += (joined.empty() ? "" : ",") + host;
@@ -66,6 +74,12 @@ Attributes Record::attributes() const {
   all.insert(choices.begin(), choices.end());
   all.insert(labels.begin(), labels.end());
   return all;
+}
+
+std::string Record::host_of(int rank) const {
+  for (const RankResult& one : ranks)
+    if (one.rank == rank) return one.host;
+  return {};
 }
 
 bool Record::injected() const { return flag::has_prefix(flags, flag::injected); }

@@ -4,6 +4,7 @@
 #include "harness/core/words.h"
 #include "harness/json/fwd.h"
 #include "harness/json/shared.h"
+#include "harness/record/failure.h"
 #include "harness/record/metric.h"
 
 #include <nlohmann/json.hpp>
@@ -123,6 +124,14 @@ struct Identity {
   auto operator<=>(const Identity&) const = default;
 };
 
+// The rank that is slow by itself, not by waiting for others.
+struct SlowRank {
+  int rank = 0;
+  double ratio = 1;  // its time as a multiple of the others'
+
+  static void members(auto& self, auto& io) { io("rank", self.rank), io("ratio", self.ratio); }
+};
+
 struct Record {
   int schema = record_schema;  // the schema of the text that it was read from
   std::string key;
@@ -139,12 +148,14 @@ struct Record {
   Attributes choices;     // made by a trial, a library or a kernel: implementation, isa, ...
   Attributes labels;      // remarks, and the labels that the user gave
   Status status = Status::ok;
-  std::string reason;  // why skipped, failed or broken
+  std::string reason;              // why skipped, failed or broken, for people
+  std::optional<Failure> failure;  // of a record that failed or broke; one that is read always has it
   bool comparable = true;
   std::vector<std::string> flags;  // remarks; those that programs read are in flags.h
   Samples samples;
   std::vector<Metric> metrics;
   std::vector<Check> checks;
+  std::optional<SlowRank> slow_rank;                 // absent: none
   std::vector<std::pair<std::string, double>> spans;  // seconds by phase
   std::map<std::string, Series> telemetry;
   std::optional<OutsideCpu> outside_cpu;  // absent: unknown
@@ -159,6 +170,8 @@ struct Record {
   std::optional<std::string> attribute(const std::string& name) const;
   // Conditions, choices and labels together.
   Attributes attributes() const;
+  // The host of a rank; empty if the record does not say.
+  std::string host_of(int rank) const;
   // Whether a fault was injected: such a record proves that a check works and is not a measurement.
   bool injected() const;
   Json to_json() const;
@@ -173,8 +186,10 @@ struct Record {
     io.group("world", [&](auto& world) { world("ranks", self.world_ranks), world("nodes", self.world_nodes); });
     io("ranks", self.ranks), io("device", self.device), io("conditions", self.conditions);
     io("choices", self.choices), io("labels", self.labels), io("status", self.status), io("reason", self.reason);
+    io.sparse("failure", self.failure);
     io("comparable", self.comparable), io("flags", self.flags), io("samples", self.samples);
-    io("metrics", self.metrics), io("checks", self.checks), io("spans", self.spans);
+    io("metrics", self.metrics), io("checks", self.checks), io.sparse("slow_rank", self.slow_rank);
+    io("spans", self.spans);
     io("telemetry", self.telemetry), io.sparse("outside_cpu", self.outside_cpu);
     io.sparse("errors", self.errors), io.sparse("matrix", self.matrix), io("started", self.started);
     io("seconds", self.seconds), io.sparse("log", self.log);

@@ -123,6 +123,7 @@ void read(const JsonValue& value, Record& to) {
   read_members(value, to);
   check_schema(to.schema);
   if (to.schema == 1) sort_schema1_labels(to);
+  set_failure_from_text(to);
 }
 
 Record Record::from_text(std::string_view text, JsonPool& pool) {

@@ -141,17 +141,41 @@ std::pair<fs::path, bool> new_run_folder(const fs::path& dir) {
   return {path, existed};
 }
 
-void write_new(const fs::path& path, std::string_view text) {
-  ::unlink(path.c_str());  // what a killed run has left
-  Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (fd < 0) throw RunDirError(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
-  try {
-    write_all(fd, text, path);
-  } catch (const Error& caught) {
-    throw RunDirError(caught.what());
+// A new file of the run directory, written in large parts.
+class NewPart {
+ public:
+  explicit NewPart(fs::path path) : path_(std::move(path)) {
+    ::unlink(path_.c_str());  // what a killed run has left
+    fd_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (fd_ < 0) fail(std::strerror(errno));
   }
-  if (!fd.close()) throw RunDirError(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
-}
+  void write(std::string_view text) {
+    constexpr std::size_t part = 1 << 20;
+    pending_ += text;
+    if (pending_.size() >= part) flush();
+  }
+  void close() {
+    flush();
+    if (!fd_.close()) fail(std::strerror(errno));
+  }
+
+ private:
+  void flush() {
+    try {
+      write_all(fd_, pending_, path_);
+    } catch (const Error& caught) {
+      throw RunDirError(caught.what());
+    }
+    pending_.clear();
+  }
+  [[noreturn]] void fail(const char* why) const {
+    throw RunDirError(fmt::format("cannot write {}: {}", path_.string(), why));
+  }
+
+  fs::path path_;
+  Descriptor fd_;
+  std::string pending_;
+};
 
 // The remains of a run that could not be written would be in the way of the next try.
 void remove_leftovers(const fs::path& path, bool existed) {
@@ -162,13 +186,15 @@ void remove_leftovers(const fs::path& path, bool existed) {
 
 }  // namespace
 
-void write_run(const fs::path& dir, const Json& run, std::vector<Record> records) {
+void write_run(const fs::path& dir, const std::function<Json(const std::function<void(Record)>& add)>& fill) {
   const auto [path, existed] = new_run_folder(dir);
   try {
-    std::string lines;
-    for (Record& record : records) lines += line_of(path, std::move(record));
-    write_new(path / "records.jsonl", lines);
-    write_new(path / "run.json", text_of_run(run));
+    NewPart records(path / "records.jsonl");
+    const Json run = fill([&, &folder = path](Record record) { records.write(line_of(folder, std::move(record))); });
+    records.close();
+    NewPart about(path / "run.json");
+    about.write(text_of_run(run));
+    about.close();
   } catch (...) {
     remove_leftovers(path, existed);
     throw;

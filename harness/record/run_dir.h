@@ -49,9 +49,11 @@ class RunWriter {
   Descriptor records_fd_;
 };
 
-// A finished run at once: a new directory (or an empty one), run.json last. Durable after sync_file_system(), so that
-// thousands take seconds. Throws UsageError as RunWriter does, RunDirError if it cannot be written.
-void write_run(const std::filesystem::path& dir, const Json& run, std::vector<Record> records);
+// A finished run at once: a new directory (or an empty one), run.json last. `fill` passes each record to `add` and
+// returns run.json, so that not all records need be in memory. Durable after sync_file_system(), so that thousands take
+// seconds. Throws UsageError as RunWriter does, RunDirError if it cannot be written, and what `fill` throws.
+void write_run(const std::filesystem::path& dir,
+               const std::function<Json(const std::function<void(Record)>& add)>& fill);
 
 // A file below series/.
 struct SeriesFile {
@@ -73,6 +75,7 @@ struct RunData {
   Json run;
   std::vector<Record> records;           // every attempt, in file order
   std::vector<int> lines;                // line number of each record in records.jsonl, from 1
+  std::optional<Ended> ended;            // if it ended early, or went on without hosts
   std::vector<std::string> problems;     // "records.jsonl line 7: not JSON"
   std::optional<std::uint64_t> content;  // hash of both files, in any order of lines; absent if not read from files
 

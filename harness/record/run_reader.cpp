@@ -85,6 +85,8 @@ RunData read_run(const fs::path& dir, const std::string& run_text, const NextLin
     if (schema.is_null()) throw Error("no schema");
     if (!schema.is_number_integer()) throw Error("schema: not an integer");
     check_schema(schema.get<std::int64_t>());
+    if (const auto ended = data.run.find("ended"); ended != data.run.end() && ended->is_object())
+      data.ended = read_value<Ended>(*ended);
   } catch (const Error& caught) {
     throw UsageError(fmt::format("{}: {}", (dir / "run.json").string(), caught.what()));
   }

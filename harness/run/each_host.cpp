@@ -31,7 +31,7 @@ std::string file_of_host(const std::string& host, const std::string& name) {
 
 std::unique_ptr<ChannelServer> server_for_hosts(const Agents& agents) {
   return std::make_unique<ChannelServer>(
-      ChannelServer::Listen{.every_interface = true, .hosts = agents.own_addresses()});
+      ChannelServer::Listen{.other_hosts = true, .hosts = agents.own_addresses()});
 }
 
 }  // namespace
@@ -115,11 +115,12 @@ void EachHost::on_closed(int index) {
 }
 
 void EachHost::on_refused(const message::Refused& refusal) {
-  if (refusal.rank < static_cast<int>(hosts_.size())) give_up(refusal.rank, refusal.reason);
+  if (refusal.rank < static_cast<int>(hosts_.size())) give_up(refusal.rank, FailureKind::refused, refusal.reason);
 }
 
 void EachHost::on_silent(int index, double seconds) {
-  if (!host_at(index).finished) give_up(index, fmt::format("no heartbeat for {:.3g} s", seconds));
+  if (!host_at(index).finished)
+    give_up(index, FailureKind::lost_host, fmt::format("no heartbeat for {:.3g} s", seconds));
 }
 
 std::string EachHost::name_of_peer(int index) const { return "host " + hosts_[static_cast<std::size_t>(index)].name; }
@@ -134,7 +135,7 @@ void EachHost::on(int index, const message::FileText& file) {
 }
 
 void EachHost::on(int index, const message::End& end) {
-  give_up(index, "it ended without a record of this case");
+  give_up(index, FailureKind::exception, "it ended without a record of this case");
   loop_.server().send(index, end);
 }
 
@@ -143,6 +144,7 @@ void EachHost::keep(int index, Record record) {
   const auto found = host.left.find(record.identity().unplaced());
   if (found == host.left.end()) throw Error(fmt::format("an unexpected record of {}", in_quotes(record.key)));
   for (RankResult& rank : record.ranks) rank.host = host.name;
+  if (record.failure && !record.failure->host.empty()) record.failure->host = host.name;
   host.left.erase(found);
   ++done_;
   live_.note(fmt::format("[{}/{}] {}: {}{}  {}  ({})", done_, all_, host.name, record.key,
@@ -152,14 +154,19 @@ void EachHost::keep(int index, Record record) {
   sink_.record(std::move(record));
 }
 
-void EachHost::give_up(int index, const std::string& why) {
+void EachHost::give_up(int index, FailureKind kind, const std::string& why) {
   Host& host = host_at(index);
   host.finished = true;
   if (host.left.empty()) return;
+  if (kind == FailureKind::lost_host) lost_[host.name] = fmt::format("host {}: {}", host.name, why);
   note(fmt::format("host {}: {}; {} of its cases have no record", host.name, why, host.left.size()));
   std::set<std::size_t> left;
   for (const auto& [identity, i] : host.left) left.insert(i);
-  for (const std::size_t i : left) keep(index, broken_record(host, order_.plan->cases[i], why));
+  for (const std::size_t i : left) {
+    Record broken = broken_record(host, order_.plan->cases[i], why);
+    broken.failure = {.kind = kind, .host = host.name};
+    keep(index, std::move(broken));
+  }
 }
 
 Record EachHost::broken_record(const Host& host, const PlannedCase& planned, const std::string& why) const {
@@ -188,14 +195,14 @@ void EachHost::check_hosts() {
     const int index = static_cast<int>(i);
     if (host.finished) continue;
     if (const std::string& lost = agents_.lost(index); !lost.empty()) {
-      give_up(index, lost);
+      give_up(index, FailureKind::lost_host, lost);
     } else if (host.connected) {
       continue;
     } else if (const Agents::Remote& remote = agents_.remote(host.process); remote.status) {
-      give_up(index,
+      give_up(index, FailureKind::crashed,
               fmt::format("its run ended{}{}", remote.printed.empty() ? "" : ": ", last_lines(remote.printed, 1)));
     } else if (const double seconds = seconds_since(host.waiting_since); seconds > order_.launch_limit_seconds) {
-      give_up(index, fmt::format("its run did not start within {:.3g} s", seconds));
+      give_up(index, FailureKind::launch, fmt::format("its run did not start within {:.3g} s", seconds));
     }
   }
 }

@@ -41,6 +41,8 @@ class EachHost : private ChannelHandler {
 
   // False when the run was interrupted.
   bool run();
+  // Hosts whose runs were lost, with why.
+  const std::map<std::string, std::string>& lost() const { return lost_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -73,7 +75,7 @@ class EachHost : private ChannelHandler {
   void on(int index, const message::Machine& machine) { sink_.machine(host_at(index).name, machine); }
   void on(int index, const message::FileText& file);
   void on(int, const message::Note& note) { live_.note(note.text); }
-  void on(int index, const message::Abort& abort) { give_up(index, abort.reason); }
+  void on(int index, const message::Abort& abort) { give_up(index, FailureKind::launch, abort.reason); }
   void on(int index, const message::End& end);
   void on(int, const auto&) {}
 
@@ -81,7 +83,7 @@ class EachHost : private ChannelHandler {
   // Gives up hosts that were lost, ended or never started.
   void check_hosts();
   // The remaining cases of a host become errors.
-  void give_up(int index, const std::string& why);
+  void give_up(int index, FailureKind kind, const std::string& why);
   Record broken_record(const Host& host, const PlannedCase& planned, const std::string& why) const;
   void draw();
 
@@ -92,6 +94,7 @@ class EachHost : private ChannelHandler {
   ChannelLoop loop_;
   EndSignals signals_;
   std::vector<Host> hosts_;
+  std::map<std::string, std::string> lost_;
   std::size_t done_ = 0;
   std::size_t all_ = 0;
   Clock::time_point started_{};

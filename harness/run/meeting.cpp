@@ -35,7 +35,7 @@ std::unique_ptr<ChannelServer> meet_through_mpi(Allocation& allocation) {
   std::unique_ptr<ChannelServer> server;
   if (allocation.rank == 0) {
     ChannelServer::Listen where;
-    where.every_interface = allocation.hosts.size() > 1;
+    where.other_hosts = allocation.hosts.size() > 1;
     where.hosts = addresses_towards(allocation.hosts);
     where.guests = true;
     where.token = random_token();

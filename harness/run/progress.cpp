@@ -1,13 +1,10 @@
 // Progress lines.
 #include "harness/run/progress.h"
 
-#include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -20,31 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Columns of the terminal on stderr; 80 if it has none.
-std::size_t terminal_width() {
-  winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
-}
-
 }  // namespace
-
-LiveLine::LiveLine() : shown_(isatty(STDERR_FILENO) == 1) {}
-
-void LiveLine::clear() {
-  if (shown_) say("\r\033[K");
-}
-
-void LiveLine::draw(std::string text) {
-  if (!shown_) return;
-  if (const std::size_t width = terminal_width(); text.size() >= width) text.resize(width - 1);
-  clear();
-  say_text(text);
-}
-
-void LiveLine::note(const std::string& text) {
-  clear();
-  say("{}\n", text);
-}
 
 std::string headline(const Record& record) {
   if (record.status != Status::ok) return fmt::format("{}: {}", name_of(record.status), first_line(record.reason));

@@ -1,6 +1,7 @@
 // Progress of a run on stderr: a live line on a terminal, and plain lines.
 #pragma once
 
+#include "harness/core/live_line.h"
 #include "harness/record/record.h"
 
 #include <chrono>
@@ -8,27 +9,6 @@
 #include <string>
 
 namespace assay {
-
-// A line at the bottom of the terminal that is redrawn, and lines above it. Without a terminal there are only the
-// latter.
-class LiveLine {
- public:
-  LiveLine();
-  ~LiveLine() { clear(); }
-  LiveLine(const LiveLine&) = delete;
-  LiveLine& operator=(const LiveLine&) = delete;
-
-  bool shown() const { return shown_; }
-  // Cut at the width of the terminal.
-  void draw(std::string text);
-  // A line that stays.
-  void note(const std::string& text);
-
- private:
-  void clear();
-
-  bool shown_;
-};
 
 class Progress {
  public:

@@ -10,6 +10,7 @@
 #include "harness/device/cpu/team.h"
 #include "harness/device/settings.h"
 #include "harness/hosts/placement.h"
+#include "harness/json/members.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/spoilers.h"
 #include "harness/record/flags.h"
@@ -209,7 +210,10 @@ Labels labels_of(const RunRequest& request, const Json& run) {
   return labels;
 }
 
-bool run_on_each_host(const RunRequest& request, const Prepared& prepared, const Labels& labels, RunSink& sink) {
+using LostHosts = std::map<std::string, std::string>;  // with why
+
+bool run_on_each_host(const RunRequest& request, const Prepared& prepared, const Labels& labels, RunSink& sink,
+                      LostHosts& lost) {
   EachHostOrder order;
   order.plan = &prepared.plan;
   order.device = request.plan.device;
@@ -231,7 +235,31 @@ bool run_on_each_host(const RunRequest& request, const Prepared& prepared, const
         record.log.clear();
         order.before[hosts.front()].push_back(std::move(record));
       }
-  return EachHost(*prepared.hosts.agents, order, sink).run();
+  EachHost hosts(*prepared.hosts.agents, order, sink);
+  const bool complete = hosts.run();
+  lost = hosts.lost();
+  return complete;
+}
+
+// For whoever started this run, even if it has no directory.
+void write_ended(const RunRequest& request, const Ended& ended) {
+  if (!request.ended.empty()) replace_file(request.ended, dump_document(json_of(ended)));
+}
+
+// The hosts that are lost when the run ends, in run.json.
+void note_lost(const RunRequest& request, const Prepared& prepared, LostHosts lost, Json& run) {
+  if (const Agents* agents = prepared.hosts.agents.get())
+    for (std::size_t i = 0; i < agents->hosts().size(); ++i)
+      if (const std::string& why = agents->lost(static_cast<int>(i)); !why.empty())
+        lost[agents->allocation().hosts[i].name] = why;
+  if (lost.empty()) return;
+  Ended ended;
+  for (const auto& [host, why] : lost) {
+    ended.reason += (ended.reason.empty() ? "" : "; ") + why;
+    ended.lost.push_back(host);
+  }
+  run["ended"] = json_of(ended);
+  write_ended(request, ended);
 }
 
 struct Outcome {
@@ -245,8 +273,9 @@ Outcome measure(const RunRequest& request, const Prepared& prepared, bool each_h
   try {
     FolderSink sink(writer, run, prepared.validated);
     const Labels labels = labels_of(request, run);
+    LostHosts lost;
     if (each_host) {
-      outcome.complete = run_on_each_host(request, prepared, labels, sink);
+      outcome.complete = run_on_each_host(request, prepared, labels, sink, lost);
     } else {
       Progress progress;
       // A signal after the last case does not make the run incomplete.
@@ -254,6 +283,7 @@ Outcome measure(const RunRequest& request, const Prepared& prepared, bool each_h
                          read_run(writer.dir()).final_records().size() >= prepared.plan.cases.size();
     }
     if (outcome.complete) run["finished"] = utc_now();
+    note_lost(request, prepared, std::move(lost), run);
     writer.update_run(run);
   } catch (const Error& error) {
     // Usually a full disk; what was written stays valid.
@@ -310,9 +340,14 @@ ExitCode run_plan(const RunRequest& asked, std::span<const Family> families) {
     cpu::bind_this_thread(cpu::rank_cpus());  // OpenMP has bound this thread to one CPU, which workers would inherit
   Prepared prepared;
   read_plan(request, families, prepared);
-  std::variant<Hosts, ExitCode> part = take_part(request, prepared.plan);
-  if (const ExitCode* served = std::get_if<ExitCode>(&part)) return *served;
-  prepared.hosts = std::get<Hosts>(std::move(part));
+  try {
+    std::variant<Hosts, ExitCode> part = take_part(request, prepared.plan);
+    if (const ExitCode* served = std::get_if<ExitCode>(&part)) return *served;
+    prepared.hosts = std::get<Hosts>(std::move(part));
+  } catch (const HostsLost& error) {
+    write_ended(request, {error.what(), error.hosts()});
+    throw;
+  }
   const bool each_host = wants_each_host(request, prepared);
   if (each_host)
     settle_each_host(request, prepared);
@@ -328,6 +363,7 @@ ExitCode run_plan(const RunRequest& asked, std::span<const Family> families) {
   RunWriter writer =
       request.resume ? RunWriter::resume(*request.resume) : RunWriter::create(request.out.value_or(default_out()), run);
   if (prepared.before) {
+    run.erase("ended");
     for (const std::string& problem : prepared.before->problems) say("assay: {}\n", problem);
     run["resumed"].push_back(
         {{"started", utc_now()}, {"argv", request.command_line}, {"version", build_info().version}});

@@ -32,6 +32,7 @@ struct RunRequest {
   std::optional<int> gpus;                // visible to a process on this host, if that was asked
   std::set<Fault> faults;                 // --inject
   std::vector<std::string> flags;         // added to the own flags of every record
+  std::filesystem::path ended;            // where to write why it ended early, even without a directory; empty: nowhere
   std::vector<std::string> command_line;  // as it was typed
   // Prints the results once the run has ended, complete or not; for a drill (--inject) also the records with injected
   // faults.

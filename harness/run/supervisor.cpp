@@ -4,15 +4,12 @@
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
-#include "harness/core/text.h"
 #include "harness/record/flags.h"
 #include "harness/run/case_message.h"
 
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <set>
 #include <utility>
 
@@ -20,41 +17,21 @@ namespace assay {
 
 namespace {
 
-constexpr std::size_t log_bytes = 4096;
 constexpr std::size_t max_timeline_entries = 200000;
-constexpr auto answer_time = std::chrono::milliseconds(1500);  // for ranks that are asked how far they have come
 constexpr auto blame_delay = std::chrono::milliseconds(1000);
-
-// Processes that the kernel killed when memory ran out, on this machine and in this cgroup.
-std::int64_t oom_kill_count() {
-  std::int64_t total = 0;
-  for (const char* path : {"/proc/vmstat", "/sys/fs/cgroup/memory.events"}) {
-    std::ifstream file(path);
-    std::string name;
-    for (std::int64_t value = 0; file >> name >> value;)
-      if (name == "oom_kill") total += value;
-  }
-  return total;
-}
 
 std::unique_ptr<ChannelServer> make_server(const Agents* agents) {
   ChannelServer::Listen where;
   if (agents) {
     where.hosts = agents->own_addresses();
     for (const AllocatedHost& host : agents->allocation().hosts)
-      where.every_interface = where.every_interface || !host.here;
+      where.other_hosts = where.other_hosts || !host.here;
   }
   return std::make_unique<ChannelServer>(where);
 }
 
 Clock::time_point after(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
-bool mentions_memory(const std::string& text) {
-  for (const char* word : {"bad_alloc", "Cannot allocate memory", "out of memory", "Out of memory"})
-    if (text.find(word) != text.npos) return true;
-  return false;
 }
 
 void check_sender(const Record& part, int rank) {
@@ -85,7 +62,7 @@ bool Supervisor::start_workers(const Job& first) {
   server.expect(ranks);
   ranks_.assign(static_cast<std::size_t>(ranks), {});
   group_worked_ = false;
-  failure_.reset();
+  breakdown_.reset();
   shared_.clear();
   oom_kills_ = oom_kill_count();
   LaunchRequest request;
@@ -116,14 +93,17 @@ bool Supervisor::start_workers(const Job& first) {
   placement_ = std::move(seating.placement);
   request.seats = placement_.seats;
   no_seats_ = !seating.missing.empty();
-  if (no_seats_) fail(seating.missing);
+  if (no_seats_) {
+    fail(FailureKind::lost_host, seating.missing);
+    breakdown_->hosts = seating.lost;
+  }
   if (no_seats_ || signals_.interrupted()) return false;
   for (const auto& [name, value] : environment_of(*first.order.family, first.order.params))
     request.environment[name] = value;
   try {
     group_ = start_group(request, options_.agents);
   } catch (const Error& error) {
-    fail(error.what());
+    fail(FailureKind::launch, error.what());
   }
   return group_ != nullptr;
 }
@@ -136,7 +116,7 @@ void Supervisor::end_group(bool orderly) {
     const auto until = after(10);
     const auto connected = [](const RankState& rank) { return rank.connected; };
     while (Clock::now() < until && std::any_of(ranks_.begin(), ranks_.end(), connected)) poll_round(100);
-    failure_.reset();
+    breakdown_.reset();
     group_->wait_end(10);
   }
   group_->kill_all();
@@ -172,11 +152,15 @@ void Supervisor::on(int rank, const message::Abort& abort) {
   if (abort.index && *abort.index != case_index_) return;
   if (abort.record) check_sender(*abort.record, rank);
   group_worked_ = group_worked_ || abort.record;
-  if (failure_) return;
-  failure_ = Failure{.reason = abort.record ? abort.record->reason : abort.reason,
-                     .part = abort.record,
-                     .rank = rank,
-                     .reported = Clock::now()};
+  if (breakdown_) return;
+  const FailureKind kind = abort.record && abort.record->failure ? abort.record->failure->kind
+                           : abort.index                         ? FailureKind::exception
+                                                                 : FailureKind::launch;
+  breakdown_ = Breakdown{.kind = kind,
+                         .reason = abort.record ? abort.record->reason : abort.reason,
+                         .part = abort.record,
+                         .rank = rank,
+                         .reported = Clock::now()};
 }
 
 void Supervisor::on(int rank, const message::Share& share) {
@@ -201,7 +185,11 @@ void Supervisor::on_message(int rank, const Message& message) {
   std::visit([&](const auto& one) { on(rank, one); }, message);
 }
 
-void Supervisor::on_refused(const message::Refused& refusal) { fail(refusal.reason); }
+void Supervisor::on_refused(const message::Refused& refusal) {
+  if (breakdown_) return;
+  fail(FailureKind::refused, refusal.reason);
+  if (static_cast<std::size_t>(refusal.rank) < ranks_.size()) breakdown_->hosts = {host_name(refusal.rank)};
+}
 
 void Supervisor::on_hello(int rank, const message::Hello& hello) {
   RankState& state = state_of(rank);
@@ -232,29 +220,9 @@ void Supervisor::send_to_all(const Message& message) {
     if (!loop_.server().send(static_cast<int>(rank), message)) blame_ended(static_cast<int>(rank));
 }
 
-void Supervisor::fail(std::string reason, int rank) {
-  if (!failure_) failure_ = Failure{.reason = std::move(reason), .rank = rank};
-}
-
-void Supervisor::fail_timed_out(const std::string& reason, int rank) {
-  if (!failure_) failure_ = Failure{.reason = "timeout: " + reason, .timed_out = true, .rank = rank};
-}
-
-// If a rank reported losing a peer, blame the peer that ended.
-void Supervisor::blame_ended(int rank) {
-  if (!failure_ || (failure_->reported && rank >= 0 && rank != failure_->rank))
-    failure_ = Failure{.reason = "its worker ended", .exit_status_wanted = true, .rank = rank};
-}
-
-// The workers of a lost host end with it, and other ranks report losing them; either may be known first.
-void Supervisor::blame_lost_host() {
-  const auto lost = group_->lost();
-  if (!lost || (failure_ && !failure_->exit_status_wanted && !failure_->reported)) return;
-  failure_ = Failure{.reason = lost->reason, .rank = lost->rank};
-}
-
 bool Supervisor::failed_for_good() const {
-  return failure_ && (!failure_->reported || ranks_.size() == 1 || Clock::now() - *failure_->reported >= blame_delay);
+  return breakdown_ &&
+         (!breakdown_->reported || ranks_.size() == 1 || Clock::now() - *breakdown_->reported >= blame_delay);
 }
 
 bool Supervisor::all_finished() const {
@@ -266,55 +234,21 @@ int Supervisor::host_of(int rank) const {
   return index < placement_.seats.size() ? placement_.seats[index].host : 0;
 }
 
+std::string Supervisor::host_name(int rank) const {
+  return options_.hosts[static_cast<std::size_t>(host_of(rank))].name;
+}
+
 std::int64_t Supervisor::clock_ahead_ns(int rank) const {
   return options_.agents ? options_.agents->clock_ahead_ns(host_of(rank)) : 0;
 }
 
-void Supervisor::on_silent(int rank, double seconds) {
-  blame_lost_host();
-  const RankState& state = state_of(rank);
-  std::string reason = fmt::format("rank {} on {} sent no heartbeat for {:.3g} s", rank, state.host, seconds);
-  if (state.pid > 0 && process_state(state.pid) == 'T') reason += ": its process is stopped";
-  fail_timed_out(reason, rank);
-}
-
 void Supervisor::check_deadline(Clock::time_point deadline, double limit) {
   const Clock::time_point now = Clock::now();
-  if (failure_ || now < deadline) return;
+  if (breakdown_ || now < deadline) return;
   if (case_index_ >= 0)
     blame_late(now, limit);
   else
     blame_missing(limit);
-}
-
-void Supervisor::blame_missing(double limit) {
-  std::string missing;
-  int first = -1;
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-    if (!ranks_[rank].connected) {
-      missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
-      if (first < 0) first = static_cast<int>(rank);
-    }
-  fail_timed_out(fmt::format("the workers did not start within {:.3g} s (missing: rank {})", limit, missing), first);
-}
-
-void Supervisor::blame_late(Clock::time_point now, double limit) {
-  if (!asked_) {
-    asked_ = now;
-    for (RankState& rank : ranks_) rank.answered = false;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-      loop_.server().send(static_cast<int>(rank), message::Where{});
-  }
-  const bool all = std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& rank) { return rank.answered; });
-  if (!all && now - *asked_ < answer_time) return;
-  std::vector<RankStatus> statuses;
-  for (const RankState& rank : ranks_)
-    statuses.push_back({rank.host, rank.part.has_value(), rank.answered, rank.phase,
-                        std::chrono::duration<double>(now - rank.phase_since).count(),
-                        rank.pid > 0 ? process_state(rank.pid) : '?', rank.heartbeat.begun, rank.heartbeat.ended,
-                        rank.heartbeat.call});
-  const Lateness late = find_late(statuses);
-  fail_timed_out(fmt::format("not done after {:.3g} s: {}", limit, late.words), late.rank);
 }
 
 Supervisor::Wait Supervisor::wait_hellos() {
@@ -352,7 +286,7 @@ Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
       Record whole = merge_parts(std::move(parts));
       whole.started = earlier(whole.started, clock_ahead_ns(0));
       deliver(job, std::move(whole));
-      return failure_ ? Wait::failed : Wait::done;
+      return breakdown_ ? Wait::failed : Wait::done;
     }
     if (signals_.interrupted()) return Wait::interrupted;
     if (failed_for_good()) return Wait::failed;
@@ -364,64 +298,11 @@ Supervisor::Wait Supervisor::run_case(const Job& job, int index) {
 // A batch system that ends a job signals all of its processes at once: a worker may end before this process has read
 // its own signal.
 bool Supervisor::ended_by_interrupt() {
-  if (!failure_->exit_status_wanted || !group_) return signals_.interrupted();
-  group_->wait_end(2.0, failure_->rank);
-  const auto status = group_->wait_status(failure_->rank);
+  if (!breakdown_->exit_status_wanted || !group_) return signals_.interrupted();
+  group_->wait_end(2.0, breakdown_->rank);
+  const auto status = group_->wait_status(breakdown_->rank);
   const bool by_signal = status && signals_.contains(ending_signal(*status, group_->through_launcher()));
   return read_until(signals_, by_signal ? 0.5 : 0, [this] { return signals_.interrupted(); });
-}
-
-// Ends the group on the way, since only its end shows how a worker ended.
-Record Supervisor::broken_record(const Job& job) {
-  std::string ending, log;
-  if (group_) {
-    if (failure_->exit_status_wanted) group_->wait_end(5.0, failure_->rank);  // mpirun needs a moment to end the others
-    blame_lost_host();
-    if (const auto status = group_->wait_status(failure_->rank); failure_->exit_status_wanted && status)
-      ending = describe_status(*status, group_->through_launcher());
-    group_->kill_all();
-    log = group_->tail(log_bytes, failure_->rank);
-  }
-  const Failure failure = *failure_;
-
-  CaseOrder order = job.order;
-  order.world.nodes = placement_.hosts;  // even if some never connected, so that the case's identity stays the same
-  Record record = failure.part ? *failure.part : blank_record(order, options_.device);
-  if (failure.part) {
-    record.started = earlier(record.started, clock_ahead_ns(failure.rank));
-  } else {
-    record.started = begun_at_;
-    record.seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
-  }
-  record.world_nodes = order.world.nodes;
-  record.ranks.clear();
-  for (const RankSeat& seat : placement_.seats)
-    record.ranks.push_back({seat.rank, options_.hosts[static_cast<std::size_t>(seat.host)].name, "", std::nullopt, "",
-                            "", cpu_list_text(seat.cpus), seat.numa_node});
-  record.status = Status::error;
-  record.metrics.clear();
-  record.samples = {};
-  record.reason = reason_of(failure, ending, log);
-  if (failure.timed_out) record.flags.emplace_back(flag::timed_out);
-  record.log = log;
-  if (!log.empty()) progress_.note(last_lines(log, 20));
-  return record;
-}
-
-std::string Supervisor::reason_of(const Failure& failure, const std::string& ending, const std::string& log) const {
-  std::string reason = ending.empty() ? failure.reason : ending;
-  const auto culprit = static_cast<std::size_t>(std::max(failure.rank, 0));
-  if (failure.rank >= 0 && ranks_.size() > 1 && reason.find("rank ") == reason.npos)
-    reason = fmt::format("rank {}: {}", failure.rank, reason);
-  if (const std::string phase = culprit < ranks_.size() ? ranks_[culprit].phase : "";
-      !failure.part && !phase.empty() && reason.find("in " + phase) == reason.npos)
-    reason += " in " + phase;
-  if (failure.exit_status_wanted) {
-    if (mentions_memory(log) || (ending.find("SIGKILL") != ending.npos && oom_kill_count() > oom_kills_))
-      reason = "out of memory: " + reason;
-    if (!log.empty()) reason += fmt::format("; stderr: {}", one_line(last_lines(log, 1), 300));
-  }
-  return reason;
 }
 
 void Supervisor::deliver(const Job& job, Record record) {
@@ -478,6 +359,7 @@ std::size_t Supervisor::deliver_rest(const std::vector<Job>& jobs, std::size_t i
     same.world_nodes = broken.world_nodes;
     same.status = Status::error;
     same.reason = broken.reason;
+    same.failure = broken.failure;
     if (flag::has(broken.flags, flag::timed_out)) same.flags.emplace_back(flag::timed_out);
     progress_.begin(same.key, same.world_ranks, job.estimated_seconds);
     deliver(job, std::move(same));

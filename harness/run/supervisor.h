@@ -42,6 +42,9 @@ struct SupervisorOptions {
   double launch_limit_seconds = 60;
 };
 
+// Processes that the kernel killed when memory ran out, on this machine and in this cgroup.
+std::int64_t oom_kill_count();
+
 // Runs jobs and hands a record of each to the sink. A worker that breaks costs the current case; a new group runs the
 // rest. SIGINT, SIGTERM, SIGHUP (unless it was ignored from the start), SIGUSR1 and SIGUSR2 end the run between two
 // records; a second SIGINT exits at once.
@@ -60,17 +63,18 @@ class Supervisor : private ChannelHandler {
   using Clock = std::chrono::steady_clock;
 
   // How a case ended without its record.
-  struct Failure {
+  struct Breakdown {
+    FailureKind kind = FailureKind::exception;
     std::string reason = {};
     std::optional<Record> part = std::nullopt;  // the part of the rank that reported the failure
     bool exit_status_wanted = false;            // how the worker ended may explain it
-    bool timed_out = false;
     int rank = -1;
+    std::vector<std::string> hosts = {};                       // that are to blame, if that is not the rank's alone
     std::optional<Clock::time_point> reported = std::nullopt;  // when that rank reported it, if it did
   };
   enum class Wait { done, failed, interrupted };
 
-  // False when the workers cannot be started; failure_ is then the reason.
+  // False when the workers cannot be started; breakdown_ is then the reason.
   bool start_workers(const Job& first);
   void end_group(bool orderly);
   Wait wait_hellos();
@@ -99,7 +103,7 @@ class Supervisor : private ChannelHandler {
   void blame_missing(double limit);
   // Asks every rank how far it has come, and blames the late ranks once all have had time to answer.
   void blame_late(Clock::time_point now, double limit);
-  void fail(std::string reason, int rank = -1);
+  void fail(FailureKind kind, std::string reason, int rank = -1);
   void fail_timed_out(const std::string& reason, int rank);
   // Blames a worker that ended, or a lost host, unless something better is known.
   void blame_ended(int rank);
@@ -109,13 +113,15 @@ class Supervisor : private ChannelHandler {
   bool all_finished() const;
   void send_to_all(const Message& message);
   int host_of(int rank) const;
+  std::string host_name(int rank) const;
   // How far the clock of a rank's host is ahead of this host's.
   std::int64_t clock_ahead_ns(int rank) const;
   // Whether the worker was ended by a signal that ends the whole run.
   bool ended_by_interrupt();
   Record broken_record(const Job& job);
   // Why a case broke, given how its worker ended and what it printed last.
-  std::string reason_of(const Failure& failure, const std::string& ending, const std::string& log) const;
+  std::string reason_of(const Breakdown& breakdown, const std::string& ending, const std::string& log) const;
+  Failure failure_of(const Breakdown& breakdown) const;
   // Broken records of the jobs after `index`; the number of jobs.
   std::size_t deliver_rest(const std::vector<Job>& jobs, std::size_t index, const Record& broken);
   // Flags the faults that were injected.
@@ -150,7 +156,7 @@ class Supervisor : private ChannelHandler {
   std::optional<Clock::time_point> asked_;  // when every rank was asked how far it has come, in this case
   bool group_worked_ = false;               // a case of this group reached a phase
   bool no_seats_ = false;                   // no group can start: hosts are lost for good
-  std::optional<Failure> failure_;
+  std::optional<Breakdown> breakdown_;
   std::int64_t oom_kills_ = 0;
   std::map<int, trace::RankTimeline> timelines_;
   std::size_t timeline_entries_ = 0;

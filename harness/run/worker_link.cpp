@@ -57,8 +57,8 @@ WorkerLink::WorkerLink(const RankPlace& place) {
   const char* token = std::getenv("ASSAY_TOKEN");
   if (!address || !token)
     throw UsageError("worker: started without a supervisor (ASSAY_SUPERVISOR, ASSAY_TOKEN); use assay run");
-  client_ = std::make_unique<ChannelClient>(address, order_bytes);
-  send(hello_message("worker", token, place.rank, place.size));
+  client_ = std::make_unique<ChannelClient>(address, token, order_bytes);
+  send(hello_message("worker", place.rank, place.size));
   if (::pipe2(stop_pipe_, O_CLOEXEC) != 0) throw Error(fmt::format("no pipe: {}", std::strerror(errno)));
   thread_ = std::thread([this] { listen(); });
 }

@@ -1,11 +1,12 @@
-// What a check found, for people, for machines and for CI.
+#include "reports/acceptance/document.h"
+
 #include "harness/core/text.h"
+#include "harness/fitness/floors/words.h"
 #include "harness/json/json.h"
-#include "reports/acceptance/acceptance.h"
-#include "reports/acceptance/words.h"
-#include "reports/data/figures.h"
-#include "reports/data/machine.h"
-#include "reports/data/words.h"
+#include "harness/runs/figures.h"
+#include "harness/runs/machine.h"
+#include "reports/model/words.h"
+#include "reports/render/render.h"
 
 #include <fmt/format.h>
 
@@ -15,6 +16,8 @@
 #include <set>
 
 namespace assay::report {
+
+using namespace fitness;
 
 namespace {
 
@@ -252,6 +255,11 @@ TestSuite check_suite(const CheckResult& result) {
     suite.cases.push_back(std::move(test));
   }
   return suite;
+}
+
+VerdictFiles verdict_files(const CheckResult& result) {
+  return {result.code(), render_terminal(check_document(result), {.colour = false, .width = unlimited_columns}),
+          dump_document(check_json(result)), render_junit(check_suite(result))};
 }
 
 }  // namespace assay::report

@@ -1,13 +1,12 @@
-// What was learned, as a floors file, for people and for machines.
+#include "reports/acceptance/learned.h"
+
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/words.h"
+#include "harness/fitness/floors/words.h"
 #include "harness/json/json.h"
-#include "reports/acceptance/acceptance.h"
-#include "reports/acceptance/learn.h"
-#include "reports/acceptance/words.h"
-#include "reports/data/cells.h"
-#include "reports/data/words.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 
@@ -16,61 +15,11 @@
 
 namespace assay::report {
 
+using namespace fitness;
+
 namespace {
 
-// Begins the source of every learned floor, and of no other.
-constexpr std::string_view mark = "learned from ";
-
 std::string sigma_text(const std::optional<double>& sigma) { return sigma ? rough_percent(*sigma) : "–"; }
-
-// "12 machines, 36 runs (AMD Zen 4, 2 cores; 2026-01-03 to 2026-01-09)".
-std::string basis_text(const LearnedFloors& learned, std::size_t machines, std::size_t runs) {
-  const std::string name = learned.options.same_machine ? "one machine, " + one_line(learned.machines.front(), 80)
-                                                        : plural(static_cast<std::int64_t>(machines), "machine");
-  std::string about = one_line(learned.hardware);
-  if (!about.empty() && !learned.measured.empty()) about += "; ";
-  about += one_line(learned.measured);
-  return fmt::format("{}, {}{}", name, plural(static_cast<std::int64_t>(runs), "run"),
-                     about.empty() ? "" : fmt::format(" ({})", about));
-}
-
-std::string_view whose(const LearnedFloors& learned) {
-  return learned.options.same_machine ? "for that machine only; a run while it is as it was"
-                                      : "a healthy machine's run";
-}
-
-std::string spread_text(const LearnedFloor& floor) {
-  if (!floor.between) return fmt::format("its runs differ by {}", sigma_text(floor.within));
-  if (!floor.within) return fmt::format("machines, one run each, differ by {}", sigma_text(floor.between));
-  return fmt::format("machines differ by {}, runs of one by {}", sigma_text(floor.between), sigma_text(floor.within));
-}
-
-Json protocol_of_floor(const Record& record) {
-  Json fields = Json::object();
-  if (record.protocol.is_object())
-    for (const auto& [name, value] : record.protocol.items())
-      if (!value.is_structured() && !value.is_null()) fields[name] = value;
-  return fields;
-}
-
-Json floor_of(const LearnedFloors& learned, const LearnedFloor& floor) {
-  const Record& like = *floor.like->record;
-  Json json = {{"key", like.key}, {"metric", floor.metric}, {"unit", floor.unit}};
-  json[floor.better == Better::higher ? "at_least" : "at_most"] = *floor.limit;
-  if (const Json fields = protocol_of_floor(like); !fields.empty()) json["protocol"] = fields;
-  if (like.device == "cpu" || like.device == "cuda") json["device"] = like.device;
-  json["ranks"] = like.world_ranks;
-  json["nodes"] = like.world_nodes;
-  // Schema 1 does not tell conditions from the user's labels.
-  if (like.schema > 1)
-    for (const auto& [name, value] : like.conditions) json["labels"][name] = value;
-  json["source"] =
-      fmt::format("{}{}: {} misses it with at most {}", mark, basis_text(learned, floor.machines, floor.runs),
-                  whose(learned), rough_percent(learned.floor_rate));
-  json["note"] = fmt::format("median {}; {} (standard deviations); finds a loss of {} in 9 of 10 runs",
-                             format_quantity(floor.median, floor.unit), spread_text(floor), rough_percent(*floor.loss));
-  return json;
-}
 
 std::string case_text(const LearnedFloor& floor) {
   return fmt::format("{} {}", one_line(floor.like->record->key, 400), one_line(floor.metric, 80));
@@ -131,32 +80,6 @@ Json case_json(const LearnedFloor& each) {
 }
 
 }  // namespace
-
-Json floors_of(const LearnedFloors& learned) {
-  Json json = {{"schema", 1}};
-  json["description"] = fmt::format(
-      "Learned by assay floors learn from {}. {} misses any of these floors with at most {}: {} for each of {} that "
-      "could "
-      "give one (a sum, so less if cases of a machine depend on each other).",
-      basis_text(learned, learned.machines.size(), learned.runs),
-      learned.options.same_machine ? "For that machine only: a run while it is as it was" : "A healthy machine's run",
-      rough_percent(learned.options.false_fail), rough_percent(learned.floor_rate),
-      plural(static_cast<std::int64_t>(learned.tried), "case"));
-  json["floors"] = Json::array();
-  for (const LearnedFloor& each : learned.cases)
-    if (each.limit) json["floors"].push_back(floor_of(learned, each));
-  return json;
-}
-
-bool is_learned(const std::filesystem::path& file) {
-  try {
-    const Floors floors = load_floors(file);
-    return std::all_of(floors.floors.begin(), floors.floors.end(),
-                       [](const Floor& floor) { return floor.source.starts_with(mark); });
-  } catch (const UsageError&) {
-    return false;
-  }
-}
 
 Document learned_document(const LearnedFloors& learned) {
   Document document;

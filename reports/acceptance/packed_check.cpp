@@ -2,6 +2,7 @@
 
 #include "harness/archive/tar.h"
 #include "harness/core/files.h"
+#include "reports/acceptance/document.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +11,8 @@
 #include <system_error>
 
 namespace assay::report {
+
+using namespace fitness;
 
 namespace {
 

@@ -1,5 +1,6 @@
+#include "harness/runs/figures.h"
+#include "harness/runs/groups.h"
 #include "reports/answers/answers.h"
-#include "reports/data/figures.h"
 
 #include <fmt/format.h>
 

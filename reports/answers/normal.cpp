@@ -1,12 +1,12 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/fitness/floors/words.h"
 #include "harness/record/disturbed.h"
-#include "reports/acceptance/words.h"
+#include "harness/runs/figures.h"
+#include "harness/runs/machine.h"
 #include "reports/answers/answers.h"
 #include "reports/answers/words.h"
-#include "reports/data/cells.h"
-#include "reports/data/figures.h"
-#include "reports/data/machine.h"
+#include "reports/model/cells.h"
 #include "reports/summary/key_figures.h"
 
 #include <algorithm>
@@ -44,22 +44,22 @@ struct Said {
   bool undecided = false;  // a yardstick was there, but could not be applied
 };
 
-Said said_by(const CheckResult& floors) {
+Said said_by(const fitness::CheckResult& floors) {
   Said said;
   std::vector<std::string> missed;
-  for (const FloorResult& result : floors.results) {
+  for (const fitness::FloorResult& result : floors.results) {
     const bool figure = !result.records.empty() && result.records.front().value;
     std::string line = figure ? fmt::format("{}: {}", case_title(*result.records.front().entry.record),
-                                            comparison_text(*result.floor, result.records.front()))
-                              : fmt::format("{}: {}", floor_title(*result.floor), result.reason);
-    if (result.verdict == Verdict::fail) {
+                                            fitness::comparison_text(*result.floor, result.records.front()))
+                              : fmt::format("{}: {}", fitness::floor_title(*result.floor), result.reason);
+    if (result.verdict == fitness::Verdict::fail) {
       if (figure && disturbed(*result.records.front().entry.record)) line += ", disturbed";
       missed.push_back(line);
     }
     said.evidence.push_back(fmt::format("floor {}: {}", name_of(result.verdict), line));
   }
   const auto all = plural(floors.results.size(), "floor");
-  const std::size_t met = floors.count(Verdict::pass), unsure = floors.count(Verdict::inconclusive);
+  const std::size_t met = floors.count(fitness::Verdict::pass), unsure = floors.count(fitness::Verdict::inconclusive);
   if (!missed.empty()) {
     said.tone = Tone::bad;
     said.text = fmt::format("of {} {} not met: {}", all,
@@ -77,7 +77,7 @@ Said said_by(const CheckResult& floors) {
 
 }  // namespace
 
-Answer normal_answer(const RunSet& runs, const References& references, const CheckResult* floors) {
+Answer normal_answer(const RunSet& runs, const References& references, const fitness::CheckResult* floors) {
   Answer answer{"normal", "Normal", "", Tone::plain, {}};
   std::vector<std::string> shares, placed, below, unsure, published;
   std::set<std::size_t> used;

@@ -1,6 +1,6 @@
 #include "harness/core/text.h"
+#include "harness/runs/figures.h"
 #include "reports/answers/answers.h"
-#include "reports/data/figures.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
 #include "harness/core/text.h"
+#include "harness/fitness/floors/words.h"
 #include "harness/record/disturbed.h"
-#include "reports/acceptance/words.h"
+#include "harness/runs/figures.h"
 #include "reports/answers/answers.h"
 #include "reports/answers/words.h"
-#include "reports/data/cells.h"
-#include "reports/data/figures.h"
-#include "reports/data/words.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 #include "reports/summary/key_figures.h"
 
 #include <algorithm>
@@ -114,28 +114,29 @@ std::string every_night(const std::vector<MachineRuns>& machines) {
 
 // Judgements that measuring again could turn: the limit lies in the interval.
 template <typename Look>
-void each_undecided(const CheckResult* floors, const Look& look) {
+void each_undecided(const fitness::CheckResult* floors, const Look& look) {
   if (!floors) return;
-  for (const FloorResult& result : floors->results)
-    for (const Judgement& judgement : result.records)
-      if (judgement.outcome == Outcome::inconclusive && judgement.range && judgement.limit)
+  for (const fitness::FloorResult& result : floors->results)
+    for (const fitness::Judgement& judgement : result.records)
+      if (judgement.outcome == fitness::Outcome::inconclusive && judgement.range && judgement.limit)
         look(*result.floor, judgement);
 }
 
 // "gemm f32 64 x 64 x 64 (10 GFLOP/s >= 9.8 GFLOP/s [9.5, 10.5])".
-std::vector<std::string> undecided_texts(const CheckResult* floors) {
+std::vector<std::string> undecided_texts(const fitness::CheckResult* floors) {
   std::vector<std::string> texts;
-  each_undecided(floors, [&](const Floor& floor, const Judgement& judgement) {
-    texts.push_back(fmt::format("{} ({})", case_title(*judgement.entry.record), comparison_text(floor, judgement)));
+  each_undecided(floors, [&](const fitness::Floor& floor, const fitness::Judgement& judgement) {
+    texts.push_back(
+        fmt::format("{} ({})", case_title(*judgement.entry.record), fitness::comparison_text(floor, judgement)));
   });
   return texts;
 }
 
 }  // namespace
 
-bool amber(const Record& record, const Metric& metric, const CheckResult* floors) {
+bool amber(const Record& record, const Metric& metric, const fitness::CheckResult* floors) {
   bool undecided = false;
-  each_undecided(floors, [&](const Floor& floor, const Judgement& judgement) {
+  each_undecided(floors, [&](const fitness::Floor& floor, const fitness::Judgement& judgement) {
     undecided = undecided || (judgement.entry.record == &record && floor.metric == metric.name);
   });
   return undecided || disturbed(record);
@@ -153,7 +154,7 @@ std::string disturbance_of(const Record& record) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-Answer steady_answer(const RunSet& runs, const CheckResult* floors) {
+Answer steady_answer(const RunSet& runs, const fitness::CheckResult* floors) {
   Answer answer{"steady", "Steady", "", Tone::plain, {}};
   Survey all;
   for (const MachineRuns& machine : by_machine(runs)) survey(machine, all);

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "harness/core/error.h"
+#include "harness/runs/run_set.h"
 #include "reports/cost/match.h"
-#include "reports/data/run_set.h"
 #include "reports/model/document.h"
 
 namespace assay::report {

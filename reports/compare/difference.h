@@ -2,8 +2,8 @@
 // labels.
 #pragma once
 
+#include "harness/runs/run_set.h"
 #include "reports/compare/pairing.h"
-#include "reports/data/run_set.h"
 
 #include <optional>
 #include <string>

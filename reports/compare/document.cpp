@@ -6,8 +6,8 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "reports/data/cells.h"
-#include "reports/data/machine.h"
+#include "harness/runs/machine.h"
+#include "reports/model/cells.h"
 
 #include <fmt/format.h>
 

@@ -3,10 +3,10 @@
 
 #include "harness/core/text.h"
 #include "harness/json/json.h"
-#include "reports/data/figures.h"
-#include "reports/data/host_runs.h"
-#include "reports/data/machine_kind.h"
-#include "reports/data/why_left_out.h"
+#include "harness/runs/figures.h"
+#include "harness/runs/host_runs.h"
+#include "harness/runs/machine_kind.h"
+#include "harness/runs/why_left_out.h"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 // same unit on both. All others are named with the reason.
 #pragma once
 
+#include "harness/runs/run_set.h"
 #include "reports/compare/statistics.h"
-#include "reports/data/run_set.h"
 
 #include <string>
 #include <vector>

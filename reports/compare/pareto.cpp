@@ -4,11 +4,11 @@
 #include "harness/core/units.h"
 #include "harness/json/json.h"
 #include "harness/json/members.h"
+#include "harness/runs/machine_kind.h"
+#include "harness/runs/why_left_out.h"
 #include "reports/compare/words.h"
 #include "reports/cost/cost.h"
-#include "reports/data/cells.h"
-#include "reports/data/machine_kind.h"
-#include "reports/data/why_left_out.h"
+#include "reports/model/cells.h"
 #include "reports/scaling/estimate.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "reports/compare/words.h"
 
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

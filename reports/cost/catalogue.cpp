@@ -5,7 +5,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
-#include "reports/data/csv.h"
+#include "harness/runs/csv.h"
 
 #include <algorithm>
 #include <cctype>

@@ -3,7 +3,7 @@
 #include "harness/core/configs.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "reports/data/why_left_out.h"
+#include "harness/runs/why_left_out.h"
 
 #include <fmt/format.h>
 
@@ -69,7 +69,7 @@ PriceSource load_prices(const PriceFlags& flags) {
   return source;
 }
 
-std::string warning_of_use(const Record& record, const Machine& machine) {
+std::string warning_of_use(const Record& record, const RunMachine& machine) {
   if (machine.gpus == 0) return {};
   if (record.device == "cpu")
     return fmt::format("the machine's {} GPU{} idle while its CPU worked; the whole machine is priced", machine.gpus,

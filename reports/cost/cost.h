@@ -1,9 +1,9 @@
 // The cost of a result on the machine it was measured on: sections of the report, and costs of single records.
 #pragma once
 
+#include "harness/runs/run_set.h"
 #include "reports/cost/match.h"
 #include "reports/cost/results.h"
-#include "reports/data/run_set.h"
 #include "reports/model/document.h"
 
 #include <optional>
@@ -51,7 +51,7 @@ std::vector<Cost> costs_of(const Entry& entry, const MachinePrices& prices);
 std::optional<Cost> cost_of(const Entry& entry, const PriceSource& prices);
 
 // Names the part of the priced machine that was idle: "1 of 8 GPUs used; ..."; empty if all of it was used.
-std::string warning_of_use(const Record& record, const Machine& machine);
+std::string warning_of_use(const Record& record, const RunMachine& machine);
 
 // "Cost per result", and in files every figure with its price, interval and warnings. Empty if no record has a result
 // that could be priced.

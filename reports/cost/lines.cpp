@@ -1,8 +1,8 @@
 #include "reports/cost/lines.h"
 
 #include "harness/core/text.h"
+#include "harness/runs/why_left_out.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/why_left_out.h"
 
 #include <fmt/format.h>
 #include <boost/math/distributions/students_t.hpp>
@@ -32,7 +32,7 @@ struct Group {
   std::vector<Member> members;
 };
 
-std::string kind_of(const Machine& machine) {
+std::string kind_of(const RunMachine& machine) {
   if (!machine.instance_type.empty()) return machine.instance_type;
   return machine.name.empty() ? "unknown machine" : machine.name;
 }

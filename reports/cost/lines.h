@@ -36,7 +36,7 @@ struct LeftOut {
 };
 
 struct UnpricedMachine {
-  Machine machine;
+  RunMachine machine;
   int runs = 0;
 };
 

@@ -54,7 +54,7 @@ std::string usd_text(double usd) { return fmt::format("{:.6g} USD", usd); }
 // The prices that one file has for one machine.
 class Candidates {
  public:
-  Candidates(const PriceFile& file, const Machine& machine) : file_(file), machine_(machine) {
+  Candidates(const PriceFile& file, const RunMachine& machine) : file_(file), machine_(machine) {
     const std::string& type = machine.instance_type;
     auto row = std::lower_bound(
         file.prices.begin(), file.prices.end(), type,
@@ -224,14 +224,14 @@ class Candidates {
   }
 
   const PriceFile& file_;
-  const Machine& machine_;
+  const RunMachine& machine_;
   std::vector<Price> all_;
   bool elsewhere_ = false;
   std::string other_provider_;
   std::set<std::string> incomplete_;
 };
 
-bool stands_for(const Ownership& owned, const Machine& machine) {
+bool stands_for(const Ownership& owned, const RunMachine& machine) {
   if (!owned.instance_type.empty()) return same(owned.instance_type, machine.instance_type);
   if (!owned.hosts.empty())
     return !machine.hosts.empty() && std::ranges::all_of(machine.hosts, [&](const std::string& host) {
@@ -275,7 +275,7 @@ void warn_of_age(HourlyPrice& price, const std::optional<long>& run_day) {
 MachinePrices prices_of(const RunData& run, const PriceSource& source) {
   MachinePrices prices;
   prices.machine = machine_of(run);
-  const Machine& machine = prices.machine;
+  const RunMachine& machine = prices.machine;
   if (source.given) {
     HourlyPrice price;
     price.basis = Basis::given;
@@ -313,7 +313,7 @@ MachinePrices prices_of(const RunData& run, const PriceSource& source) {
   return prices;
 }
 
-std::string why_no_price(const Machine& machine, const PriceSource& source) {
+std::string why_no_price(const RunMachine& machine, const PriceSource& source) {
   if (machine.instance_type.empty()) return "the run names no instance type";
   std::set<std::string> unique;
   for (const PriceFile& file : source.files) {
@@ -331,7 +331,7 @@ std::string unused_file(std::span<const RunData> runs, const PriceSource& source
   const PriceFile& own = source.files.front();
   std::set<std::string> machines;
   for (const RunData& run : runs) {
-    const Machine machine = machine_of(run);
+    const RunMachine machine = machine_of(run);
     if (!Candidates(own, machine).empty() ||
         std::ranges::any_of(own.owned, [&](const Ownership& one) { return stands_for(one, machine); }))
       return {};

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "harness/core/words.h"
+#include "harness/runs/machine.h"
 #include "reports/cost/price.h"
-#include "reports/data/machine.h"
 
 #include <array>
 #include <optional>
@@ -40,7 +40,7 @@ struct HourlyPrice {
 
 // All prices of a run's machine.
 struct MachinePrices {
-  Machine machine;
+  RunMachine machine;
   std::vector<HourlyPrice> offers;  // in the order of Basis
 };
 
@@ -51,7 +51,7 @@ struct MachinePrices {
 MachinePrices prices_of(const RunData& run, const PriceSource& source);
 
 // Why a machine has no price, with the nearest instance type: 'no file has a price for "p5.4xlarge"; ...'.
-std::string why_no_price(const Machine& machine, const PriceSource& source);
+std::string why_no_price(const RunMachine& machine, const PriceSource& source);
 
 // The remark for a user whose own file has no price for any of these runs' machines: "own.json has no price for ...";
 // empty if it has one, or there is no such file or run.

@@ -3,7 +3,6 @@
 #include "harness/json/json.h"
 #include "harness/record/series.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/figures.h"
 
 #include <algorithm>
 #include <charconv>

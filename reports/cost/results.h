@@ -1,7 +1,7 @@
 // Units in which a record's work can be counted: time and energy per million items, EFLOP, epoch or run to quality.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 
 #include <optional>
 #include <string>

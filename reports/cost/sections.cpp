@@ -2,8 +2,8 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "reports/cost/lines.h"
-#include "reports/data/cells.h"
-#include "reports/data/words.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

@@ -3,11 +3,11 @@
 #include "harness/core/configs.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
-#include "reports/data/cells.h"
-#include "reports/data/figures.h"
-#include "reports/data/filled_text.h"
-#include "reports/data/groups.h"
+#include "harness/runs/figures.h"
+#include "harness/runs/filled_text.h"
+#include "harness/runs/groups.h"
 #include "reports/diagnosis/evidence.h"
+#include "reports/model/cells.h"
 
 #include <fmt/format.h>
 

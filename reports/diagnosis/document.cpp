@@ -1,6 +1,6 @@
 #include "reports/diagnosis/document.h"
 
-#include "reports/data/cells.h"
+#include "reports/model/cells.h"
 #include "reports/summary/verdict.h"
 
 #include <fmt/ranges.h>

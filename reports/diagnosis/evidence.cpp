@@ -1,8 +1,8 @@
 #include "reports/diagnosis/evidence.h"
 
 #include "harness/json/json.h"
+#include "harness/runs/figures.h"
 #include "harness/statistics/slowest.h"
-#include "reports/data/figures.h"
 #include "reports/roofline/roofs.h"
 #include "reports/summary/entry_samples.h"
 

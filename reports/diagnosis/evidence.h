@@ -1,7 +1,7 @@
 // The numbers that rules of diagnosis judge.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/model/estimate.h"
 
 #include <map>

@@ -1,6 +1,6 @@
 // Bencher Metric Format (https://bencher.dev/docs/reference/bencher-metric-format).
 #include "harness/json/json.h"
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 #include "reports/exchange/formats.h"
 #include "reports/render/escape.h"
 #include "reports/render/render.h"

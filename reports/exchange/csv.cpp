@@ -1,8 +1,8 @@
 // Comma-separated values (RFC 4180).
-#include "reports/data/csv.h"
+#include "harness/runs/csv.h"
 #include "harness/core/text.h"
 #include "harness/json/json.h"
-#include "reports/data/machine.h"
+#include "harness/runs/machine.h"
 #include "reports/exchange/formats.h"
 #include "reports/render/escape.h"
 
@@ -14,7 +14,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr const char* header =
+constexpr const char* csv_header =
     "time,machine,case,metric,unit,better,value,low,high,of_peak,commit,device,ranks,host,status,comparable,reason\r\n";
 
 // Spreadsheets run a cell that begins with one of these as a formula: an apostrophe makes it text.
@@ -31,7 +31,7 @@ std::string number(const std::optional<double>& value) {
 }  // namespace
 
 std::string csv_text(const RunSet& runs) {
-  std::string out = header;
+  std::string out = csv_header;
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
     const auto row = [&](const Metric* metric) {

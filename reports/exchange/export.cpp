@@ -8,17 +8,9 @@
 
 namespace assay::report {
 
-std::span<const ExportFormat> export_formats() {
-  static constexpr std::array<ExportFormat, 5> formats{{
-      {"prometheus", "text for node_exporter's textfile collector", prometheus_text},
-      {"csv", "a row per record and metric", csv_text},
-      {"gbench", "Google Benchmark's JSON", gbench_text},
-      {"bmf", "Bencher Metric Format", bmf_text, true},
-      {"trace", "the Chrome trace of one run, gzipped", trace_text},
-  }};
-  return formats;
-}
+namespace {
 
+// "KEY: status, reason" of the cases whose newest record is not ok.
 std::vector<std::string> cases_without_figure(const RunSet& runs) {
   std::vector<std::string> cases;
   each_newest(runs, [&](const MachineRuns&, const Entry& entry) {
@@ -27,6 +19,19 @@ std::vector<std::string> cases_without_figure(const RunSet& runs) {
       cases.push_back(fmt::format("{}: {}, {}", record.key, name_of(record.status), record.reason));
   });
   return cases;
+}
+
+}  // namespace
+
+std::span<const ExportFormat> export_formats() {
+  static constexpr std::array<ExportFormat, 5> formats{{
+      {"prometheus", "text for node_exporter's textfile collector", prometheus_text},
+      {"csv", "a row per record and metric", csv_text},
+      {"gbench", "Google Benchmark's JSON", gbench_text, cases_without_time},
+      {"bmf", "Bencher Metric Format", bmf_text, cases_without_figure},
+      {"trace", "the Chrome trace of one run, gzipped", trace_text},
+  }};
+  return formats;
 }
 
 }  // namespace assay::report

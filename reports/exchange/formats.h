@@ -1,17 +1,20 @@
 // The texts of export_formats(), a file each.
 #pragma once
 
-#include "reports/data/groups.h"
-#include "reports/data/run_set.h"
+#include "harness/runs/groups.h"
+#include "harness/runs/run_set.h"
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::report {
 
 std::string prometheus_text(const RunSet& runs);
 std::string csv_text(const RunSet& runs);
 std::string gbench_text(const RunSet& runs);
+// Cases that Google Benchmark's JSON has no place for: it is of times.
+std::vector<std::string> cases_without_time(const RunSet& runs);
 std::string bmf_text(const RunSet& runs);
 std::string trace_text(const RunSet& runs);
 

@@ -2,7 +2,6 @@
 #include "harness/json/json.h"
 #include "harness/record/failure.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/machine.h"
 #include "reports/exchange/formats.h"
 #include "reports/render/escape.h"
 #include "reports/render/render.h"
@@ -47,21 +46,31 @@ std::vector<double> some_of(const std::vector<double>& values) {
   return some;
 }
 
+// The time of a case that has no samples; null if it has none.
+const Metric* time_of(const Record& record) {
+  for (const Metric& metric : record.metrics)
+    if (metric.unit == "s" && metric.better == Better::lower && metric.value && std::isfinite(*metric.value))
+      return &metric;
+  return nullptr;
+}
+
 // As Google Benchmark writes what SkipWithError() and SkipWithMessage() ended.
 void add_not_ok(Json& all, const Record& record) {
   Json json = entry_json(record, 0, {{"run_type", "iteration"}, {"repetitions", 1}, {"repetition_index", 0}});
   json["iterations"] = 0;
   const bool skipped = record.status == Status::skipped;
   json[skipped ? "skipped" : "error_occurred"] = true;
-  json[skipped ? "skip_message" : "error_message"] = printable(failure_of(record));
+  json[skipped ? "skip_message" : "error_message"] = printable(failure_text(record));
   all.push_back(std::move(json));
 }
 
 void add_case(Json& all, const Entry& entry) {
   const Record& record = *entry.record;
   if (record.status != Status::ok) return add_not_ok(all, record);
-  if (record.samples.unit != "s") return;
-  const std::vector<double> every = samples_of(entry).values;
+  std::vector<double> every;
+  if (record.samples.unit == "s") every = samples_of(entry).values;
+  if (every.empty())
+    if (const Metric* const time = time_of(record)) every = {*time->value};
   if (every.empty()) return;
   const std::vector<double> values = some_of(every);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -77,11 +86,21 @@ void add_case(Json& all, const Entry& entry) {
 
 }  // namespace
 
+std::vector<std::string> cases_without_time(const RunSet& runs) {
+  std::vector<std::string> cases;
+  each_newest(runs, [&](const MachineRuns&, const Entry& entry) {
+    const Record& record = *entry.record;
+    const bool samples = record.samples.unit == "s" && record.samples.count > 0;
+    if (record.status == Status::ok && !samples && !time_of(record)) cases.push_back(record.key);
+  });
+  return cases;
+}
+
 std::string gbench_text(const RunSet& runs) {
   Json context = Json::object(), benchmarks = Json::array();
   if (!runs.runs().empty()) {
     const RunData& newest = runs.runs().back();
-    const Machine machine = machine_of(newest);
+    const RunMachine machine = machine_of(newest);
     context = {{"date", printable(text_member(newest.run, "/started"))},
                {"host_name", machine.hosts.empty() ? "" : printable(machine.hosts.front())},
                {"executable", "assay"},

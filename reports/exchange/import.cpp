@@ -1,16 +1,25 @@
 #include "reports/exchange/import.h"
 
+#include "harness/core/error.h"
+#include "harness/core/files.h"
+#include "harness/core/text.h"
 #include "harness/core/utc.h"
 #include "harness/core/version.h"
+#include "harness/figures/direction.h"
 #include "harness/record/content_hash.h"
 #include "harness/statistics/statistics.h"
 #include "reports/exchange/foreign.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -29,86 +38,185 @@ Metric metric_of(const ForeignFigure& figure) {
   metric.unit = figure.unit;
   metric.better = figure.better;
   metric.value = median(figure.values);
-  metric.ci95 = median_interval(figure.values);
+  metric.ci95 = figure.ci95 ? figure.ci95 : median_interval(figure.values);
   return metric;
 }
 
-Record record_of(const ForeignFigure& figure, std::string_view format, const std::string& time) {
+Record record_of(const ForeignFigure& figure, const ForeignContext& about, std::string_view format,
+                 const std::string& time) {
+  constexpr std::string_view prefix = "imported/";
   Record record;
-  record.key = "imported/" + figure.name;
+  record.key = (figure.name.starts_with(prefix) ? "" : std::string(prefix)) + figure.name;
   record.family = "imported";
   record.params = Json::object();
   record.protocol = Json{{"form", "imported"}, {"source", format}, {"hash", format}};
-  record.ranks.push_back({0, figure.machine, "", std::nullopt});
+  if (const ForeignWorld* const world = figure.world.get()) {
+    record.world_ranks = world->ranks, record.world_nodes = world->nodes;
+    record.ranks = world->known;
+    record.device = world->device;
+  }
+  if (record.ranks.empty()) record.ranks.push_back({0, about.machine, "", std::nullopt});
   record.started = time;
+  record.conditions = figure.conditions;
+  record.labels = figure.labels;
   record.labels["source"] = std::string(format);
   return record;
 }
 
+Record record_of(const std::vector<ForeignFigure>& figures, const ForeignContext& about, std::string_view format,
+                 const std::string& time) {
+  Record record = record_of(figures.front(), about, format, time);
+  for (const ForeignFigure& figure : figures) {
+    if (!figure.values.empty()) record.metrics.push_back(metric_of(figure));
+    if (figure.check) record.checks.push_back(*figure.check);
+    if (figure.status > record.status) record.status = figure.status, record.reason = figure.reason;
+    record.comparable &= figure.comparable;
+    record.labels.insert(figure.labels.begin(), figure.labels.end());
+    // The samples of a record are times.
+    if (figure.unit == "s" && figure.values.size() > 1 && record.samples.values.empty()) {
+      record.samples.values = figure.values;
+      record.samples.count = static_cast<std::int64_t>(figure.values.size());
+    }
+  }
+  return record;
+}
+
+// What a direction is printed and set for: the metric, or where all metrics are "value", the end of the case's name.
+std::string_view direction_name(std::string_view name, std::string_view metric) {
+  return metric == "value" ? metric_part(name) : metric;
+}
+
 }  // namespace
 
+std::string ForeignInput::text() const {
+  constexpr std::size_t max_bytes = 256u << 20;
+  std::string all;
+  while (more(all))
+    if (all.size() > max_bytes) throw UsageError(fmt::format("{}: is longer than 256 MiB", file));
+  return all;
+}
+
+ForeignInput file_input(const std::string& file) {
+  struct stat about {};
+  std::shared_ptr<Descriptor> fd;
+  try {
+    fd = std::make_shared<Descriptor>(open_to_read(file, about, Pipes::read));
+  } catch (const Error& error) {
+    throw UsageError(fmt::format("import: {}", error.what()));
+  }
+  const auto more = [fd, file](std::string& text) {
+    constexpr std::size_t part = 1u << 20;
+    const std::size_t had = text.size();
+    text.resize(had + part);
+    ssize_t got = 0;
+    while ((got = ::read(*fd, text.data() + had, part)) < 0 && errno == EINTR) continue;
+    text.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got < 0) throw UsageError(fmt::format("import: cannot read {}: {}", file, std::strerror(errno)));
+    return got > 0;
+  };
+  return {.file = file, .more = more};
+}
+
 std::span<const ImportFormat> import_formats() {
-  static constexpr std::array<ImportFormat, 6> formats{{
-      {"gbench", "Google Benchmark's JSON", read_gbench},
+  static constexpr std::array<ImportFormat, 13> formats{{
+      {"gbench", "Google Benchmark's JSON",
+       [](const ForeignInput& in) { return read_gbench(in.text(), in.file, in.commit_key); }},
       {"pytest-benchmark", "its JSON", read_pytest_benchmark},
-      {"nccl-tests", "its JSON, or the table that it prints", read_nccl_tests},
+      {"nccl-tests", "its JSON, or the tables that it prints, in a log", read_nccl_tests},
+      {"rccl-tests", "the same of AMD's", read_rccl_tests},
       {"superbench", "results-summary.jsonl", read_superbench},
+      {"nvbandwidth", "its JSON", read_nvbandwidth},
+      {"bmf", "Bencher Metric Format", read_bmf},
+      {"asv", "airspeed velocity's results of one commit", read_asv},
+      {"hyperfine", "its JSON", read_hyperfine},
+      {"github-action", "data.js of github-action-benchmark", read_github_action},
+      {"otava", "a column per series: time[,commit][,branch][,FACT]...,SERIES...", read_otava},
       {"csv", "time,machine,case,metric,unit,better,value[,commit][,status][,reason][,fact.NAME]...", read_csv},
-      {"lines", "\"name value unit better\" or \"name failed|error|skipped reason\" on each line", read_lines},
+      {"lines", "\"name value unit better\" or \"name failed|error|skipped reason\" on each line",
+       [](const ForeignInput& in) { return read_lines(in.text(), in.file); }},
   }};
   return formats;
 }
 
-std::vector<ImportedRun> runs_of_figures(std::vector<ForeignFigure> figures, std::string_view format,
-                                         const std::filesystem::path& file) {
-  const std::string modified = modification_time(file);
-  const auto key_of = [](const ForeignFigure& figure) {
-    return std::tie(figure.time, figure.machine, figure.commit, figure.facts);
-  };
-  const auto before = [&](const ForeignFigure* a, const ForeignFigure* b) { return key_of(*a) < key_of(*b); };
-  std::map<const ForeignFigure*, std::vector<const ForeignFigure*>, decltype(before)> groups(before);  // by the first
-  for (ForeignFigure& figure : figures) {
-    if (figure.time.empty()) figure.time = modified;
-    groups[&figure].push_back(&figure);
-  }
-  std::vector<ImportedRun> runs;
-  for (const auto& [first, members] : groups) {
-    const auto& [time, machine, commit, facts] = key_of(*first);
-    ImportedRun run;
-    std::map<std::string, std::size_t> records;  // by case
-    std::uint64_t hash = hash64(format);
-    for (const std::string& part : {time, machine, commit}) hash = hash64(part, hash);
-    for (const ForeignFigure* figure : members) {
-      const auto [place, fresh] = records.try_emplace(figure->name, run.records.size());
-      if (fresh) run.records.push_back(record_of(*figure, format, time));
-      Record& record = run.records[place->second];
-      if (!figure->values.empty()) record.metrics.push_back(metric_of(*figure));
-      if (figure->check) record.checks.push_back(*figure->check);
-      if (figure->status > record.status) record.status = figure->status, record.reason = figure->reason;
-      record.comparable &= figure->comparable;
-      // The samples of a record are times.
-      if (figure->unit == "s" && figure->values.size() > 1 && record.samples.values.empty()) {
-        record.samples.values = figure->values;
-        record.samples.count = static_cast<std::int64_t>(figure->values.size());
-      }
-      hash = hash64(fmt::format("{} {} {}", figure->name, figure->metric, fmt::join(figure->values, " ")), hash);
-      if (figure->status != Status::ok) hash = hash64(name_of(figure->status), hash64(figure->reason, hash));
+void set_directions(std::vector<ForeignFile>& files, const std::map<std::string, Better>& directions) {
+  if (directions.empty()) return;
+  std::set<std::string> found, all;
+  const auto set = [&](std::string_view name, std::string_view metric, Better& better, bool& guessed) {
+    for (const std::string_view one : {direction_name(name, metric), metric, metric_part(name), name}) {
+      const auto given = directions.find(std::string(one));
+      if (given == directions.end()) continue;
+      better = given->second, guessed = false;
+      found.insert(given->first);
+      return;
     }
-    run.run = {{"schema", record_schema},
+    if (all.size() < 1000) all.insert(std::string(direction_name(name, metric)));
+  };
+  for (ForeignFile& file : files)
+    for (ForeignRun& run : file.runs) run.each_direction(file.texts, set);
+  for (const auto& [name, better] : directions)
+    if (!found.contains(name))
+      throw UsageError(fmt::format("import: --better {}: no metric or case is called so; there are {}", one_line(name),
+                                   one_line(first_few({all.begin(), all.end()}, 10), 1000)));
+}
+
+std::string guessed_directions(std::vector<ForeignFile>& files) {
+  std::map<Better, std::set<std::string>> names;
+  for (ForeignFile& file : files)
+    for (ForeignRun& run : file.runs)
+      run.each_direction(file.texts,
+                         [&](std::string_view name, std::string_view metric, Better& better, bool& guessed) {
+                           if (guessed) names[better].insert(std::string(direction_name(name, metric)));
+                         });
+  std::string text;
+  for (const auto& [better, which] : names)
+    text += fmt::format("guessed: {} is better for {}\n", name_of(better),
+                        one_line(first_few({which.begin(), which.end()}, 200), 10'000));
+  return text;
+}
+
+std::vector<std::size_t> in_order(const ForeignFile& file) {
+  std::vector<std::size_t> order(file.runs.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto key = [&](std::size_t i) {
+    const ForeignContext& about = file.runs[i].about;
+    return std::tie(about.time, about.machine, about.commit, about.facts, about.part);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  std::erase_if(order, [&](std::size_t i) { return file.runs[i].empty(); });
+  return order;
+}
+
+Json import_run(const ForeignFile& file, const ForeignRun& run, std::string_view format,
+                const std::filesystem::path& path, const std::function<void(Record)>& add) {
+  const ForeignContext& about = run.about;
+  const std::string time = about.time.empty() ? modification_time(path) : about.time;
+  std::uint64_t hash = hash64(format);
+  for (const std::string& part : {time, about.machine, about.commit, std::to_string(about.part)})
+    hash = hash64(part, hash);
+  std::size_t not_ok = 0;
+  run.each_case(file.texts, [&](const std::vector<ForeignFigure>& figures) {
+    Record record = record_of(figures, about, format, time);
+    for (const ForeignFigure& one : figures) {
+      hash = hash64(fmt::format("{} {} {}", one.name, one.metric, fmt::join(one.values, " ")), hash);
+      if (one.status != Status::ok) hash = hash64(name_of(one.status), hash64(one.reason, hash));
+    }
+    not_ok += record.status != Status::ok;
+    add(std::move(record));
+  });
+  Json json = {{"schema", record_schema},
                {"id", fmt::format("{:016x}", hash)},
                {"started", time},
                {"finished", time},
                {"version", build_info().version},
-               {"source", {{"format", format}, {"file", file.filename().string()}}},
-               {"labels", facts},
+               {"source", {{"format", format}, {"file", path.filename().string()}}},
+               {"labels", about.facts},
                {"plan", {{"name", fmt::format("imported from {}", format)}}},
-               {"environment", {{"hostnames", machine.empty() ? Json::array() : Json::array({machine})}}}};
-    run.run["not_ok"] = std::count_if(run.records.begin(), run.records.end(),
-                                      [](const Record& record) { return record.status != Status::ok; });
-    if (!commit.empty()) run.run["git"] = {{"commit", commit}, {"dirty", false}};
-    runs.push_back(std::move(run));
-  }
-  return runs;
+               {"environment", about.environment.is_object() ? about.environment.get() : Json::object()},
+               {"not_ok", not_ok}};
+  Json& hosts = json["environment"]["hostnames"];
+  if (!hosts.is_array()) hosts = about.machine.empty() ? Json::array() : Json::array({about.machine});
+  if (!about.commit.empty()) json["git"] = {{"commit", about.commit}, {"dirty", false}};
+  return json;
 }
 
 }  // namespace assay::report

@@ -6,6 +6,8 @@
 #include "harness/record/record.h"
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,33 +15,42 @@
 
 namespace assay::report {
 
+// A file to import.
+struct ForeignInput {
+  std::string file;                             // its name
+  std::function<bool(std::string& text)> more;  // appends the next part of its text; false at its end
+  std::string commit_key = {};                  // gbench: the member of the context that names the commit
+  std::string rules = {}, rules_file = {};      // superbench: the text of its rules file, and its name
+
+  // The whole text. Throws UsageError beyond 256 MiB.
+  std::string text() const;
+};
+
+// A file or a pipe. Throws UsageError if it cannot be read.
+ForeignInput file_input(const std::string& file);
+
 struct ImportFormat {
   std::string_view name;     // "gbench"
   std::string_view summary;  // for --help
   // Throws UsageError "FILE: ..." or "FILE: line N: ..." for what it cannot read.
-  ForeignFile (*read)(const std::string& text, const std::string& file);
+  ForeignFile (*read)(const ForeignInput& input);
 };
 
-// All formats:
-//  gbench            Google Benchmark's JSON: real_time of each repetition, and its rates; errors, what was skipped
-//  pytest-benchmark  its JSON: the data of each benchmark, else its median
-//  nccl-tests        its JSON (-J) or the table that it prints: algbw, busbw and wrong elements, out of place and in
-//                    place; a failure of the whole test is that of each of its rows
-//  superbench        results-summary.jsonl: a machine per line, a metric or a return code per member
-//  csv               time,machine,case,metric,unit,better,value[,low][,high][,commit][,status][,reason][,fact.NAME]...
-//  lines             "name value unit better" or "name failed|error|skipped reason" on each line
+// All formats; docs/exporting.md says what is read of each.
 std::span<const ImportFormat> import_formats();
 
-// A run without a directory: the members of run.json, among them "not_ok", the number of records that are not ok, and
-// its records.
-struct ImportedRun {
-  Json run;
-  std::vector<Record> records;
-};
+// Sets the direction of the metrics, cases or last parts of cases' names that are named. Throws UsageError for a name
+// that the files do not have.
+void set_directions(std::vector<ForeignFile>& files, const std::map<std::string, Better>& directions);
+// A line for each direction that was guessed: "guessed: lower is better for latency, steptime"; empty if none was.
+std::string guessed_directions(std::vector<ForeignFile>& files);
 
-// One run per time, machine, commit and facts, in the order of time. `file` and its modification time stand for what
-// the figures do not say. Equal input gives equal runs.
-std::vector<ImportedRun> runs_of_figures(std::vector<ForeignFigure> figures, std::string_view format,
-                                         const std::filesystem::path& file);
+// The indices of a file's runs in the order of time.
+std::vector<std::size_t> in_order(const ForeignFile& file);
+// Passes the records of one of them to `add` and returns the members of run.json, among them "not_ok", the number of
+// records that are not ok. `path` and its modification time stand for what the figures do not say. Equal input gives
+// equal runs.
+Json import_run(const ForeignFile& file, const ForeignRun& run, std::string_view format,
+                const std::filesystem::path& path, const std::function<void(Record)>& add);
 
 }  // namespace assay::report

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -34,12 +32,22 @@ class WrittenRuns {
   WrittenRuns& operator=(const WrittenRuns&) = delete;
 
   // A line about it.
-  std::string write(const fs::path& dir, ImportedRun run) {
-    std::string text = fmt::format("{}: {} cases of {}{}\n", dir.string(), run.records.size(),
-                                   run.run["started"].get<std::string>(), what_is_not_ok(run.records));
-    write_run(dir, run.run, std::move(run.records));
+  std::string write(const fs::path& dir, const ForeignFile& file, const ForeignRun& run, std::string_view format,
+                    const fs::path& path) {
+    NotOk not_ok;
+    std::size_t cases = 0;
+    std::string started;
+    write_run(dir, [&](const std::function<void(Record)>& add) {
+      Json json = import_run(file, run, format, path, [&](Record record) {
+        not_ok.add(record);
+        ++cases;
+        add(std::move(record));
+      });
+      started = json["started"].get<std::string>();
+      return json;
+    });
     dirs_.push_back(dir);
-    return text;
+    return fmt::format("{}: {} cases of {}{}\n", dir.string(), cases, started, not_ok.text());
   }
   std::size_t count() const { return dirs_.size(); }
   void finish() {
@@ -55,42 +63,37 @@ class WrittenRuns {
 
 }  // namespace
 
-std::string what_is_not_ok(const std::vector<Record>& records) {
-  std::map<Status, int> counts;
-  const Record* first = nullptr;
-  for (const Record& record : records) {
-    if (record.status == Status::ok) continue;
-    if (!first) first = &record;
-    ++counts[record.status];
-  }
-  if (!first) return {};
+void NotOk::add(const Record& record) {
+  if (record.status == Status::ok) return;
+  ++counts_[record.status];
+  if (first_.empty()) first_ = one_line(record.key) + (record.reason.empty() ? "" : ": " + one_line(record.reason));
+}
+
+std::string NotOk::text() const {
+  if (counts_.empty()) return {};
   int all = 0;
   std::vector<std::string> parts;
-  for (const auto& [status, count] : counts) {
+  for (const auto& [status, count] : counts_) {
     all += count;
     parts.push_back(fmt::format("{} {}", count, name_of(status)));
   }
-  return fmt::format(", {} not ok: {}; the first {}{}", all, fmt::join(parts, ", "), one_line(first->key),
-                     first->reason.empty() ? "" : ": " + one_line(first->reason));
+  return fmt::format(", {} not ok: {}; the first {}", all, fmt::join(parts, ", "), first_);
 }
 
 std::size_t write_runs(std::vector<ForeignFile> contents, const std::vector<std::string>& files,
                        std::string_view format, const fs::path& out,
                        const std::function<void(const std::string&)>& written) {
-  // Records are larger than figures: one run at a time. The last is written when it is known whether it is the only
-  // one.
-  std::optional<ImportedRun> last;
+  std::size_t count = 0;
+  for (const ForeignFile& file : contents) count += in_order(file).size();
   WrittenRuns runs(out);
-  const auto numbered = [&] { return out / fmt::format("{:06}", runs.count() + 1); };
   for (std::size_t i = 0; i < files.size(); ++i)
-    for (ImportedRun& run : runs_of_figures(std::exchange(contents[i].figures, {}), format, files[i])) {
-      if (last) written(runs.write(numbered(), std::move(*last)));
-      last = std::move(run);
+    for (const std::size_t which : in_order(contents[i])) {
+      ForeignRun run = std::exchange(contents[i].runs[which], {});  // its memory is free when it is written
+      const fs::path dir = count == 1 ? out : out / fmt::format("{:06}", runs.count() + 1);
+      written(runs.write(dir, contents[i], run, format, files[i]));
     }
-  if (!last) return 0;
-  written(runs.write(runs.count() == 0 ? out : numbered(), std::move(*last)));
-  runs.finish();
-  return runs.count();
+  if (count > 0) runs.finish();
+  return count;
 }
 
 }  // namespace assay::report

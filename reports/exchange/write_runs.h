@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,16 @@ std::size_t write_runs(std::vector<ForeignFile> contents, const std::vector<std:
                        std::string_view format, const std::filesystem::path& out,
                        const std::function<void(const std::string&)>& written);
 
-// ", 3 not ok: 2 failed, 1 error; the first imported/sort: wrong result"; empty if all are ok.
-std::string what_is_not_ok(const std::vector<Record>& records);
+// Counts the records of a run that are not ok.
+class NotOk {
+ public:
+  void add(const Record& record);
+  // ", 3 not ok: 2 failed, 1 error; the first imported/sort: wrong result"; empty if all are ok.
+  std::string text() const;
+
+ private:
+  std::map<Status, int> counts_;
+  std::string first_;
+};
 
 }  // namespace assay::report

@@ -3,19 +3,20 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/history/blame/bisect.h"
+#include "harness/history/event_json.h"
+#include "harness/history/series/variation.h"
+#include "harness/history/sight.h"
 #include "harness/statistics/statistics.h"
-#include "reports/data/cells.h"
-#include "reports/data/words.h"
-#include "reports/history/sight.h"
-#include "reports/history/variation.h"
+#include "reports/model/cells.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <set>
+#include <span>
 #include <utility>
 
 namespace assay::history {
@@ -83,6 +84,18 @@ std::vector<Cell> event_row(const Event& event) {
           text_cell(why(event))};
 }
 
+// Speed from the track's night `first` on, as a share of that of `level`, over the nights since `origin`.
+report::Curve curve_of(const TrackedSeries& series, std::size_t first, double level, Night origin) {
+  report::Curve curve{series.name, report::Mark::line_and_points, {}};
+  const Track& track = series.track;
+  for (std::size_t n = first; n < track.nights.size(); ++n)
+    curve.points.push_back({static_cast<double>(track.nights[n] - origin),
+                            std::exp(track.values[n] - level),
+                            {},
+                            date_text(track.nights[n])});
+  return curve;
+}
+
 // Speed of the worst series around an event, as a share of what it was before.
 report::Figure event_figure(const Event& event, const History& history) {
   constexpr std::size_t curves = 5;
@@ -101,14 +114,8 @@ report::Figure event_figure(const Event& event, const History& history) {
     if (!last) continue;
     const std::size_t from = *last + 1 - std::min<std::size_t>(*last + 1, 14);
     const double level = median(std::span(track.values).subspan(from, *last + 1 - from));
-    report::Curve curve{series.name, report::Mark::line_and_points, {}};
-    for (std::size_t n = 0; n < track.nights.size(); ++n)
-      if (track.nights[n] > event.first_after - before)
-        curve.points.push_back({static_cast<double>(track.nights[n] - event.first_after),
-                                std::exp(track.values[n] - level),
-                                {},
-                                date_text(track.nights[n])});
-    figure.curves.push_back(std::move(curve));
+    const std::size_t first = track.count_until(event.first_after - before);
+    figure.curves.push_back(curve_of(series, first, level, event.first_after));
   }
   return figure;
 }
@@ -146,16 +153,10 @@ Section sight_section(const History& history) {
   return section;
 }
 
-Section event_section(const std::vector<const Event*>& events) {
-  Section section{"events", "Events", {}};
-  if (events.empty()) {
-    section.blocks.push_back(report::Text{"None.", Tone::faint});
-    return section;
-  }
-  Table table{"events", "", event_columns(), {}};
+Table event_table(const char* id, std::span<const Event* const> events) {
+  Table table{id, "", event_columns(), {}};
   for (const Event* event : events) table.rows.push_back(event_row(*event));
-  section.blocks.push_back(std::move(table));
-  return section;
+  return table;
 }
 
 Section about_section(const std::vector<const Event*>& events, const History& history) {
@@ -233,8 +234,6 @@ Section silent_section(const History& history, const View& view) {
 }
 
 Section noise_section(const History& history) {
-  Section section{"noise", "Noise", {}};
-  section.in_terminal = false;
   Table table{"noise",
               "",
               {{"family", "family"},
@@ -254,17 +253,15 @@ Section noise_section(const History& history) {
                           share(one.between_runs), share(one.between_nights), share(one.between_machines),
                           text_cell(one.advice)});
   }
-  section.blocks.push_back(std::move(table));
-  section.blocks.push_back(report::Text{
+  report::Text about{
       "Standard deviations of the last 60 nights, medians over series: within a run, between runs of a "
       "night, between nights, between machines. Detectable: the smallest step that alarms within 14 nights "
       "in 80 % of cases.",
-      Tone::faint});
-  return section;
+      Tone::faint};
+  return {"noise", "Noise", {std::move(table), std::move(about)}, false};
 }
 
 Section promise_section(const History& history) {
-  Section section{"promise", "What this can tell", {}};
   report::List list{"promise", {fmt::format("Alarms: {}.", promise(history.options))}};
   std::vector<std::string> families;
   for (const auto& [family, share] : detectable(history))
@@ -273,14 +270,11 @@ Section promise_section(const History& history) {
       families.empty() ? fmt::format("Detectable: not known before a series has {} nights.", min_nights)
                        : fmt::format("Detectable within 14 nights in 80 % of cases: {}.", fmt::join(families, ", ")));
   for (const std::string& text : exceptions(history)) list.items.push_back(text);
-  section.blocks.push_back(std::move(list));
-  return section;
+  return {"promise", "What this can tell", {std::move(list)}};
 }
 
 Section method_section(const Options& options) {
-  Section section{"method", "Method", {}};
-  section.in_terminal = false;
-  section.blocks.push_back(report::List{
+  report::List list{
       "method",
       {"A series is a case, device, ranks, nodes, conditions and metric on a machine; a night is a UTC day, its figure "
        "the median of its runs. What a library or a search chose is no part of a series: a change of it is a cause.",
@@ -291,8 +285,8 @@ Section method_section(const Options& options) {
                    format_percent(options.tolerance)),
        "Blame: facts that differ across the gap, by Fisher's exact test over machines and series. A fact that changed "
        "elsewhere without effect is not the cause; clock, power and throttling are effects of something else.",
-       "Drift: the last 30 nights against the first 60 of the regime. Drifts never fail a check."}});
-  return section;
+       "Drift: the last 30 nights against the first 60 of the regime. Drifts never fail a check."}};
+  return {"method", "Method", {std::move(list)}, false};
 }
 
 Section series_section(const History& history, const std::vector<std::size_t>& chosen, const View& view) {
@@ -323,13 +317,7 @@ Section series_section(const History& history, const std::vector<std::size_t>& c
                           cell(one.track.values[*from]), cell(one.track.values.back()), report::share_cell(state.sigma),
                           share(smallest_alarm(state, history.options))});
     if (figure.curves.size() == 5) continue;
-    report::Curve curve{one.name, report::Mark::line_and_points, {}};
-    for (std::size_t n = *from; n < one.track.nights.size(); ++n)
-      curve.points.push_back({static_cast<double>(one.track.nights[n] - history.arrival.last.value_or(0)),
-                              std::exp(one.track.values[n] - one.track.values[*from]),
-                              {},
-                              date_text(one.track.nights[n])});
-    figure.curves.push_back(std::move(curve));
+    figure.curves.push_back(curve_of(one, *from, one.track.values[*from], history.arrival.last.value_or(0)));
   }
   section.blocks.push_back(std::move(table));
   if (left_out > 0) section.blocks.push_back(not_shown(left_out));
@@ -419,16 +407,14 @@ Document history_document(const History& history, const View& view) {
   for (const Event& event : history.found.events) (event.state == EventState::open ? current : past).push_back(&event);
   Document document = headed(history);
   add_section(document, sight_section(history));
-  add_section(document, event_section(current));
+  add_section(document, current.empty() ? Section{"events", "Events", {report::Text{"None.", Tone::faint}}}
+                                        : Section{"events", "Events", {event_table("events", current)}});
   if (!current.empty()) add_section(document, about_section(current, history));
   add_section(document, suspect_section(history));
   if (!past.empty()) {
-    Section section{"past", "Recovered, decided, and small events", {}};
-    Table table{"past", "", event_columns(), {}};
-    for (const Event* event : past)
-      if (table.rows.size() < max_rows) table.rows.push_back(event_row(*event));
-    section.blocks.push_back(std::move(table));
-    if (past.size() > max_rows) section.blocks.push_back(not_shown(past.size() - max_rows));
+    const auto rows = std::span(past).first(std::min(past.size(), max_rows));
+    Section section{"past", "Recovered, decided, and small events", {event_table("past", rows)}};
+    if (past.size() > rows.size()) section.blocks.push_back(not_shown(past.size() - rows.size()));
     document.sections.push_back(std::move(section));
   }
   add_section(document, silent_section(history, view));
@@ -454,11 +440,7 @@ Document short_document(const History& history) {
   Section section{"events", "", {}};
   const std::size_t more = shown.size() - std::min(events, shown.size());
   shown.resize(shown.size() - more);
-  if (!shown.empty()) {
-    Table table{"events", "", event_columns(), {}};
-    for (const Event* event : shown) table.rows.push_back(event_row(*event));
-    section.blocks.push_back(std::move(table));
-  }
+  if (!shown.empty()) section.blocks.push_back(event_table("events", shown));
   std::string rest = more > 0 ? fmt::format("{} more open events. ", more) : "";
   if (!history.found.suspects.empty()) {
     const Suspect& first = history.found.suspects.front();

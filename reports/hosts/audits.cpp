@@ -4,6 +4,7 @@
 #include "harness/core/units.h"
 #include "harness/json/members.h"
 #include "reports/hosts/side_by_side.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,9 +14,10 @@
 
 namespace assay::report {
 
+using namespace fitness;
+
 namespace {
 
-constexpr std::size_t max_text = 2'000;
 constexpr std::size_t max_listed = 8;  // hosts, problems in a cell
 
 void clean(std::string& text) { text = one_line(text, max_text); }
@@ -233,6 +235,11 @@ Document audit_document(const AuditedFleet& fleet) {
   document.sections.push_back({"hosts", "Hosts", {host_table(hosts)}});
   if (Table problems = problem_table(hosts); !problems.rows.empty())
     document.sections.push_back({"problems", "Problems", {std::move(problems)}});
+  Section printed{"printed", "Printed beside the answers", {}};
+  for (const auto& host : hosts)
+    if (!host.banner.empty())
+      printed.blocks.emplace_back(Text{fmt::format("{}: {}", host.host, one_line(host.banner))});
+  if (!printed.blocks.empty()) document.sections.push_back(std::move(printed));
   if (!drift.empty())
     document.sections.push_back({"drift", "Where hosts differ", {drift_table(drift)}});
   else if (answered > 1)

@@ -2,8 +2,9 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "reports/data/cells.h"
 #include "reports/hosts/side_by_side.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

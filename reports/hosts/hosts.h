@@ -1,7 +1,7 @@
 // Hosts compared: the same case on several of them, and the links between them.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/model/document.h"
 
 #include <string_view>

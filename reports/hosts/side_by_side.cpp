@@ -1,6 +1,6 @@
 #include "reports/hosts/side_by_side.h"
 
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 #include "reports/hosts/hosts.h"
 
 #include <fmt/format.h>

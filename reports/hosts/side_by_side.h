@@ -1,8 +1,8 @@
 // A case measured by several hosts.
 #pragma once
 
+#include "harness/runs/run_set.h"
 #include "harness/statistics/outliers.h"
-#include "reports/data/run_set.h"
 
 #include <cstddef>
 #include <optional>

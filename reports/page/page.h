@@ -1,18 +1,18 @@
 // The whole report of any number of runs: its sections and their order.
 #pragma once
 
+#include "harness/runs/run_set.h"
 #include "reports/cost/cost.h"
-#include "reports/data/run_set.h"
 #include "reports/model/document.h"
 #include "reports/references/references.h"
 
 namespace assay::report {
 
 struct PageOptions {
-  PriceSource prices;                   // from load_prices(); without prices there are no costs
-  References references = {};           // from shipped_references()
-  const CheckResult* floors = nullptr;  // the floors that the user demands of these runs
-  bool nccl_table = false;              // shows collectives in nccl-tests' form in the terminal too
+  PriceSource prices;                            // from load_prices(); without prices there are no costs
+  References references = {};                    // from shipped_references()
+  const fitness::CheckResult* floors = nullptr;  // the floors that the user demands of these runs
+  bool nccl_table = false;                       // shows collectives in nccl-tests' form in the terminal too
 };
 
 // The verdict, the four answers and the figures that matter; what failed; environment; suites; workloads; cost;

@@ -5,10 +5,9 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/machine/hardware.h"
-#include "reports/acceptance/metric_units.h"
-#include "reports/data/cells.h"
-#include "reports/data/filled_text.h"
-#include "reports/data/machine.h"
+#include "harness/runs/filled_text.h"
+#include "harness/runs/machine.h"
+#include "reports/model/cells.h"
 
 #include <fmt/format.h>
 
@@ -26,7 +25,7 @@ constexpr int published_schema = 1;
 // A quantity, or [low, high].
 Interval read_value(const Cursor& at, const std::string& unit) {
   const auto read = [&](const Cursor& one) {
-    return read_quantity(one, unit, 0, std::numeric_limits<double>::max()).value_or(0);
+    return fitness::read_quantity(one, unit, 0, std::numeric_limits<double>::max()).value_or(0);
   };
   if (!at.json().is_array()) {
     const double value = read(at);
@@ -43,14 +42,14 @@ Interval read_value(const Cursor& at, const std::string& unit) {
 }
 
 PublishedFigure read_figure(const Cursor& at, const std::vector<std::string>& hardware) {
-  static const std::vector<std::string> names = selection_members({"value", "by"});
+  static const std::vector<std::string> names = fitness::selection_members({"value", "by"});
   PublishedFigure figure;
   if (!at.object()) return figure;
   at.only(names);
-  read_selection(at, figure);
-  if (!blank(figure.metric) && units_of(figure.metric, "").empty())
-    at.need("metric")->error(
-        fmt::format("unknown metric {}{}", in_quotes(figure.metric), suggestion(figure.metric, known_metrics())));
+  fitness::read_selection(at, figure);
+  if (!blank(figure.metric) && fitness::units_of(figure.metric, "").empty())
+    at.need("metric")->error(fmt::format("unknown metric {}{}", in_quotes(figure.metric),
+                                         suggestion(figure.metric, fitness::known_metrics())));
   figure.hardware = hardware;
   figure.by = filled_text(at.need("by"));
   if (const auto value = at.need("value")) figure.value = read_value(*value, figure.unit);
@@ -82,8 +81,9 @@ std::vector<PublishedFigure> load_published(const fs::path& folder) {
 }
 
 bool is_of(const PublishedFigure& figure, const Entry& entry, const Metric& metric) {
-  if (figure.metric != metric.name || figure.unit != metric.unit || !key_matches(figure.key, entry.record->key) ||
-      !concerns(figure, entry) || !protocol_difference(figure, *entry.record).empty())
+  if (figure.metric != metric.name || figure.unit != metric.unit ||
+      !fitness::key_matches(figure.key, entry.record->key) || !fitness::concerns(figure, entry) ||
+      !fitness::protocol_difference(figure, *entry.record).empty())
     return false;
   const std::vector<std::string> names = hardware_names(*entry.run, *entry.record);
   return std::ranges::any_of(figure.hardware, [&](const std::string& pattern) {

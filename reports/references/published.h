@@ -1,7 +1,7 @@
 // Published figures of others for a case on a GPU or CPU. The data are in configs/published.
 #pragma once
 
-#include "reports/acceptance/selection.h"
+#include "harness/fitness/floors/selection.h"
 
 #include <filesystem>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace assay::report {
 
-struct PublishedFigure : Selection {
+struct PublishedFigure : fitness::Selection {
   Interval value;                     // in `unit`; both ends are equal unless a range was published
   std::string by;                     // "gpu-fryer"
   std::vector<std::string> hardware;  // patterns for the name of the GPU, or of the CPU

@@ -1,7 +1,7 @@
 #include "reports/references/references.h"
 
 #include "harness/core/configs.h"
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 
 #include <algorithm>
 #include <system_error>

@@ -3,7 +3,7 @@
 #include "harness/core/configs.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "reports/data/cells.h"
+#include "reports/model/cells.h"
 #include "reports/roofline/roofs.h"
 
 #include <fmt/format.h>

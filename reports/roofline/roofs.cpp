@@ -1,7 +1,7 @@
 #include "reports/roofline/roofs.h"
 
 #include "harness/json/json.h"
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 
 #include <fmt/format.h>
 

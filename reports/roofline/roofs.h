@@ -3,7 +3,7 @@
 #pragma once
 
 #include "harness/machine/hardware.h"
-#include "reports/data/groups.h"
+#include "harness/runs/groups.h"
 
 #include <optional>
 #include <span>

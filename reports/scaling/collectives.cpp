@@ -1,6 +1,6 @@
 #include "reports/scaling/collectives.h"
 
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #include "reports/scaling/tables.h"
 
-#include "reports/data/cells.h"
-#include "reports/data/machine.h"
-#include "reports/data/words.h"
+#include "harness/runs/machine.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 #include "reports/scaling/series.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ std::string safe(const std::string& text) {
 
 // World sizes that fit on the machine, as --ranks takes them.
 std::string world_sizes(const Entry& entry) {
-  const Machine machine = machine_of(*entry.run);
+  const RunMachine machine = machine_of(*entry.run);
   const int places = entry.record->device == "cpu" ? machine.cores.value_or(4) : machine.gpus;
   std::string text = "1,2";
   for (int ranks = 4; ranks <= std::min(places, 64); ranks *= 2) text += fmt::format(",{}", ranks);

@@ -1,8 +1,8 @@
 #include "reports/scaling/tables.h"
 
 #include "harness/core/units.h"
-#include "reports/data/cells.h"
-#include "reports/data/words.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 #include "reports/scaling/likeness.h"
 
 #include "harness/json/json.h"
-#include "reports/data/groups.h"
-#include "reports/data/machine.h"
-#include "reports/data/why_left_out.h"
+#include "harness/runs/groups.h"
+#include "harness/runs/machine.h"
+#include "harness/runs/why_left_out.h"
 
 #include <fmt/format.h>
 

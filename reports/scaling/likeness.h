@@ -1,7 +1,7 @@
 // Attributes that must be equal for records to be in one series: everything that scaling itself does not change.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 
 #include <array>
 #include <map>

@@ -2,7 +2,7 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "reports/data/cells.h"
+#include "reports/model/cells.h"
 #include "reports/scaling/series.h"
 
 #include <fmt/format.h>

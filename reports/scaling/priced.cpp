@@ -17,7 +17,7 @@ const char* scaling_word(Mode mode) { return mode == Mode::strong ? "strong" : "
 
 PricedProjection priced(const Series& series, Projection projection, const PriceSource& prices) {
   const Entry& entry = series.points.back().entries.front();
-  const Machine machine = machine_of(*entry.run);
+  const RunMachine machine = machine_of(*entry.run);
   const Record& record = *entry.record;
   const int nodes = std::max(1, record.world_nodes);
   return {series, std::move(projection), cost_of(entry, prices),

@@ -1,6 +1,6 @@
 #include "reports/scaling/ranks.h"
 
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 #include "reports/scaling/estimate.h"
 
 #include <algorithm>

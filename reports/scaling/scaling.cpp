@@ -1,6 +1,6 @@
 // Finds the series, fits them once, and lays out tables and pictures in sections.
 #include "reports/scaling/scaling.h"
-#include "reports/data/words.h"
+#include "reports/model/words.h"
 
 #include "reports/scaling/tables.h"
 

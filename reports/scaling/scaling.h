@@ -1,7 +1,7 @@
 // Scaling: efficiency of N ranks, cost of collectives, predictions for the next world sizes.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/model/document.h"
 
 #include <vector>

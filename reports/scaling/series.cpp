@@ -1,7 +1,7 @@
 #include "reports/scaling/series.h"
 
 #include "harness/json/json.h"
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Finds series: training cases that differ only in world size.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/model/estimate.h"
 #include "reports/scaling/likeness.h"
 

@@ -1,8 +1,8 @@
 #include "reports/sizing/records.h"
 
-#include "reports/data/figures.h"
-#include "reports/data/machine_kind.h"
-#include "reports/data/why_left_out.h"
+#include "harness/runs/figures.h"
+#include "harness/runs/machine_kind.h"
+#include "harness/runs/why_left_out.h"
 #include "reports/scaling/estimate.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/machine/hardware.h"
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/sizing/forecast.h"
 
 #include <span>

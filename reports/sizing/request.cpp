@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace assay::report::sizing {
 
@@ -83,29 +84,31 @@ double read_count(const std::string& flag, std::string text) {
 }
 
 std::vector<std::int64_t> read_gpus(const std::string& text) {
-  const std::size_t dots = text.find("..");
-  const std::int64_t low = parse_flag("size: --gpus", text.substr(0, dots), parse_integer);
-  const std::int64_t high =
-      dots == std::string::npos ? low : parse_flag("size: --gpus", text.substr(dots + 2), parse_integer);
-  if (low > high)
-    throw UsageError(fmt::format("size: --gpus: {} is reversed; did you mean {}..{}?", one_line(text), high, low));
-  if (low < 1 || high > parallel::max_dp)
-    throw UsageError(fmt::format("size: --gpus: {} must be from 1 to {}", one_line(text), parallel::max_dp));
-  std::vector<std::int64_t> all = {low};
-  for (std::int64_t gpus = 1; gpus < high; gpus *= 2)
-    if (gpus > low) all.push_back(gpus);
-  if (high > low) all.push_back(high);
-  return all;
+  std::set<std::int64_t> all;
+  for (const std::string& word : split_commas(text)) {
+    const std::size_t dots = word.find("..");
+    const std::int64_t low = parse_flag("size: --count", word.substr(0, dots), parse_integer);
+    const std::int64_t high =
+        dots == std::string::npos ? low : parse_flag("size: --count", word.substr(dots + 2), parse_integer);
+    if (low > high)
+      throw UsageError(fmt::format("size: --count: {} is reversed; did you mean {}..{}?", one_line(word), high, low));
+    if (low < 1 || high > parallel::max_dp)
+      throw UsageError(fmt::format("size: --count: {} must be from 1 to {}", one_line(word), parallel::max_dp));
+    all.insert({low, high});
+    for (std::int64_t gpus = 1; gpus < high; gpus *= 2)
+      if (gpus > low) all.insert(gpus);
+  }
+  return {all.begin(), all.end()};
 }
 
 SizeRequest read_request(const SizeFlags& flags) {
   SizeRequest request;
-  request.gpus = read_gpus(flags.gpus);
+  request.gpus = read_gpus(flags.count);
   request.hardware = read_hardware_list(flags.hardware);
   request.sheets = load_hardware(configs_dir() / "hardware");
   check_sets(flags.sets);
   request.items = read_count("size: --tokens", flags.tokens);
-  request.budget = read_positive("size: --budget", flags.budget);
+  request.budget = read_positive("size: --max-usd", flags.max_usd);
   request.deadline = read_positive("size: --deadline", flags.deadline);
   request.from = flags.from;
   request.published = read_published(configs_dir() / "sizing" / "published.json");

@@ -14,7 +14,7 @@ namespace assay::report::sizing {
 
 // As typed; empty: not given.
 struct SizeFlags {
-  std::string model, tokens, budget, deadline, hardware, gpus = "1..64", prices;
+  std::string model, tokens, max_usd, deadline, hardware, count = "1..64", prices;
   std::vector<std::string> sets, from, anchors;
 };
 
@@ -34,7 +34,7 @@ struct SizeRequest {
 // Throws UsageError for a flag or a file that cannot be used. Does not read the runs of `from`.
 SizeRequest read_request(const SizeFlags& flags);
 
-// "8" or "1..64": both ends, and the powers of two between them.
+// "8", "8,64" or "1..64": both ends, and the powers of two between them. Ascending, each once.
 std::vector<std::int64_t> read_gpus(const std::string& text);
 // "300000000000", "3e11", "300B".
 double read_count(const std::string& flag, std::string text);

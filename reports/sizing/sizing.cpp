@@ -135,13 +135,13 @@ class Sizing {
       const parallel::Held held = planner_.on(sheet, most);
       if (held.fits) continue;
       if (const auto more = planner_.fewest_above(sheet, most))
-        answer_.would.push_back(fmt::format("{} x {}: --gpus {}", sheet.name, *more, *more));
+        answer_.would.push_back(fmt::format("{} x {}: --count {}", sheet.name, *more, *more));
       least_bytes = std::min(least_bytes.value_or(held.total_bytes), held.total_bytes);
     }
     if (answer_.would.empty() && least_bytes)
       answer_.would.push_back(
           fmt::format("hardware with {} for each rank", format_bytes(static_cast<double>(*least_bytes))));
-    for (const auto& [needed, flag] : {std::pair(&hours_needed_, "--deadline"), std::pair(&usd_needed_, "--budget")})
+    for (const auto& [needed, flag] : {std::pair(&hours_needed_, "--deadline"), std::pair(&usd_needed_, "--max-usd")})
       if (*needed)
         answer_.would.push_back(fmt::format("{} x {}: {} {:.0f}", (*needed)->candidate.hardware,
                                             (*needed)->candidate.gpus, flag, std::ceil((*needed)->amount)));

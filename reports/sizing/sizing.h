@@ -3,7 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/json/fwd.h"
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/sizing/candidates.h"
 #include "reports/sizing/request.h"
 

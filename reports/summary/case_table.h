@@ -1,8 +1,8 @@
 // Columns and rows of a table of cases, the same everywhere.
 #pragma once
 
-#include "reports/data/cells.h"
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
+#include "reports/model/cells.h"
 #include "reports/references/published.h"
 
 #include <cstddef>

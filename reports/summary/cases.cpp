@@ -1,8 +1,8 @@
 #include "reports/summary/sections.h"
 
 #include "harness/core/text.h"
-#include "reports/data/figures.h"
-#include "reports/data/groups.h"
+#include "harness/runs/figures.h"
+#include "harness/runs/groups.h"
 #include "reports/summary/case_table.h"
 #include "reports/summary/collective_table.h"
 

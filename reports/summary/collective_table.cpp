@@ -2,7 +2,7 @@
 
 #include "harness/core/text.h"
 #include "harness/json/json.h"
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 
 #include <fmt/core.h>
 

@@ -1,7 +1,7 @@
 // The samples of an entry as reports use them.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 
 #include <optional>
 #include <string>

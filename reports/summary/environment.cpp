@@ -3,8 +3,8 @@
 #include "harness/core/text.h"
 #include "harness/json/json.h"
 #include "harness/machine/finding.h"
-#include "reports/data/cells.h"
-#include "reports/data/groups.h"
+#include "harness/runs/groups.h"
+#include "reports/model/cells.h"
 
 #include <fmt/format.h>
 
@@ -47,7 +47,7 @@ Facts facts_of(const RunData& run) {
   };
   const Json& environment = member(run.run, "/environment");
   const auto text = [&](const char* pointer) { return number_text(member(environment, pointer)); };
-  const Machine machine = machine_of(run);
+  const RunMachine machine = machine_of(run);
   add("machine", machine.name);
   add("processor", text("/cpu/brand"));
   add("microcode", text("/cpu/microcode"));

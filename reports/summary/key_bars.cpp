@@ -1,7 +1,7 @@
 #include "reports/summary/key_bars.h"
 
-#include "reports/data/figures.h"
-#include "reports/data/words.h"
+#include "harness/runs/figures.h"
+#include "reports/model/words.h"
 
 #include <algorithm>
 #include <cmath>

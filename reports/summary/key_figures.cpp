@@ -1,8 +1,8 @@
 #include "reports/summary/key_figures.h"
 
 #include "harness/core/text.h"
+#include "harness/runs/figures.h"
 #include "reports/answers/answers.h"
-#include "reports/data/figures.h"
 #include "reports/references/references.h"
 #include "reports/summary/case_table.h"
 #include "reports/summary/key_bars.h"
@@ -148,14 +148,18 @@ class Chooser {
     }
   }
 
-  // Families without a rule: the first figure of each, by name.
+  // Families without a rule: the first figure of each, by name; of what was imported with sizes, the largest.
   void others() {
     std::map<std::string, const Entry*> first;
     for (const Entry* entry : entries_) {
       const Record& record = *entry->record;
       if (used_.contains(record.family) || !headline_metric(record)) continue;
       const auto [place, fresh] = first.try_emplace(record.family, entry);
-      if (!fresh && record.key < place->second->record->key) place->second = entry;
+      const auto size = [](const Record& one) {
+        return one.family == "imported" ? param_number(one, "bytes").value_or(0) : 0;
+      };
+      const Record& known = *place->second->record;
+      if (!fresh && std::pair(-size(record), record.key) < std::pair(-size(known), known.key)) place->second = entry;
     }
     int place = 100;
     for (const auto& [family, entry] : first)
@@ -178,7 +182,8 @@ std::vector<KeyFigure> key_figures(const MachineRuns& machine) {
   return Chooser(std::move(entries)).choose();
 }
 
-std::vector<Section> key_figure_sections(const RunSet& runs, const References& references, const CheckResult* floors) {
+std::vector<Section> key_figure_sections(const RunSet& runs, const References& references,
+                                         const fitness::CheckResult* floors) {
   const std::vector<MachineRuns>& machines = by_machine(runs);
   Section section{"figures", "The figures that matter", {}};
   std::size_t shown = 0, cases = 0;

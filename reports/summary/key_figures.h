@@ -1,16 +1,19 @@
 // The figures that matter: at most ten per machine, chosen by rule.
 #pragma once
 
-#include "reports/data/groups.h"
+#include "harness/runs/groups.h"
 #include "reports/model/document.h"
 
 #include <string>
 #include <vector>
 
+namespace assay::fitness {
+struct CheckResult;  // harness/fitness/floors/check.h
+}
+
 namespace assay::report {
 
-struct References;   // reports/references/references.h
-struct CheckResult;  // reports/acceptance/acceptance.h
+struct References;  // reports/references/references.h
 
 struct KeyFigure {
   const Entry* entry = nullptr;
@@ -28,6 +31,6 @@ std::vector<KeyFigure> key_figures(const MachineRuns& machine);
 // Bars and a table per machine: interval, fraction of peak, what others have published, and a link to how each figure
 // was measured. Disturbed figures, and those whose interval contains a floor's limit, are amber.
 std::vector<Section> key_figure_sections(const RunSet& runs, const References& references,
-                                         const CheckResult* floors = nullptr);
+                                         const fitness::CheckResult* floors = nullptr);
 
 }  // namespace assay::report

@@ -1,8 +1,8 @@
 #include "reports/summary/sections.h"
 
 #include "harness/core/text.h"
-#include "reports/data/cells.h"
-#include "reports/data/host_runs.h"
+#include "harness/runs/host_runs.h"
+#include "reports/model/cells.h"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
-#include "reports/data/cells.h"
-#include "reports/data/groups.h"
+#include "harness/runs/groups.h"
+#include "reports/model/cells.h"
 #include "reports/summary/entry_samples.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #include "reports/summary/sections.h"
 
 #include "harness/core/units.h"
-#include "reports/data/cells.h"
-#include "reports/data/groups.h"
+#include "harness/runs/groups.h"
+#include "reports/model/cells.h"
 #include "reports/summary/entry_samples.h"
 #include "reports/summary/key_figures.h"
 

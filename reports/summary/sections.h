@@ -1,7 +1,7 @@
 // The sections of every report, each from a source of its own.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/model/document.h"
 
 #include <vector>

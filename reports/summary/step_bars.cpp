@@ -1,8 +1,8 @@
 #include "reports/summary/sections.h"
 
-#include "reports/data/cells.h"
-#include "reports/data/figures.h"
-#include "reports/data/groups.h"
+#include "harness/runs/figures.h"
+#include "harness/runs/groups.h"
+#include "reports/model/cells.h"
 
 #include <fmt/format.h>
 

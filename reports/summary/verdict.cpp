@@ -4,8 +4,8 @@
 #include "harness/core/units.h"
 #include "harness/json/json.h"
 #include "harness/machine/finding.h"
-#include "reports/data/groups.h"
-#include "reports/data/machine.h"
+#include "harness/runs/groups.h"
+#include "harness/runs/machine.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // The first lines of a report: which machine, and whether everything passed.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/model/document.h"
 
 #include <cstddef>

@@ -2,8 +2,8 @@
 
 #include "harness/core/text.h"
 #include "harness/record/flags.h"
-#include "reports/data/cells.h"
-#include "reports/data/groups.h"
+#include "harness/runs/groups.h"
+#include "reports/model/cells.h"
 
 #include <fmt/format.h>
 

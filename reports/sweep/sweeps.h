@@ -1,7 +1,7 @@
 // Sweeps: throughput over the values of one parameter (--set FAMILY.PARAM=sweep), up to what fits.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/model/document.h"
 
 #include <nlohmann/json.hpp>

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace assay::collective {
 struct Wrong {
   std::uint64_t count = 0;
   std::vector<std::string> detail;
+  std::set<int> senders = {};  // ranks whose messages were wrong, if they are known
 };
 
 // One rank's buffers of one collective. Element i of rank r is an integer that depends on seed, r and i and repeats

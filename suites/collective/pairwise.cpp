@@ -172,6 +172,7 @@ class PairwiseCase final : public Case {
         });
     if (wrong.count == 0) return;
     wrong_.count += wrong.count;
+    wrong_.senders.insert(ranks_[static_cast<std::size_t>(other)]);
     if (wrong_.detail.size() < 3)
       wrong_.detail.push_back(
           fmt::format("from {}: {}", names_[static_cast<std::size_t>(other)], wrong.detail.front()));

@@ -6,8 +6,8 @@
 
 namespace assay::collective {
 
-// Passes if no rank found a wrong element; the same result on every rank. Rank 0 gets the culprits, by rank. Every rank
-// must call it.
+// Passes if no rank found a wrong element; the same result on every rank. Its culprits are those ranks; rank 0 gets the
+// details. Every rank must call it.
 void add_check(Checks& checks, Communicator& comm, const char* name, const Wrong& wrong);
 
 }  // namespace assay::collective

@@ -133,6 +133,13 @@ class Ab(AssayCase):
         self.ab(a, b, "--case", "sort", code=1)
         self.refused_ab(a, b, "--case", "parse", "--case", "gone", says=("A", "gone", "sort"))
 
+    def test_a_case_is_never_timed(self):
+        for command in ("true", "echo sort took 2 s"):
+            with self.subTest(command):
+                self.refused_ab(command, command, "--case", "sort", says=("A: its output", '--case "sort"', "--metric"))
+        for metric in ("time", "rate"):
+            self.refused_ab("true", "true", "--case", "sort", "--metric", metric, says=("--case", metric))
+
     def test_samples_of_one_run_count_as_their_median(self):
         found = self.ab("printf 'x 1 s lower\\nx 9 s lower\\nx 2 s lower\\n'", "echo x 2 s lower")
         self.assertEqual((found["verdict"], found["cases"][0]["a"]), ("same", 2))

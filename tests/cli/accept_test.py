@@ -53,7 +53,7 @@ class Accept(AssayCase):
                                                           "at_least": at_least, "source": "a test", **members}]})
 
     def test_one_host_has_every_check_in_every_file(self):
-        done = self.accept("--out", "out", "--json", "copy.json")
+        done = self.accept("--out", "out", "--json=copy.json")
         (host, checks), = self.table().items()
         self.assertEqual(list(checks), CHECKS)
         self.assertEqual(checks["host"]["state"], "pass", checks)

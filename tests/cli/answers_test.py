@@ -104,7 +104,7 @@ class References(AssayCase):
         normal = self.normal(run)
         self.assertEqual(normal["state"], "unknown", "what others publish decides nothing")
         self.assertEqual(normal["evidence"], ["gemm f32 1 TFLOP/s; published by Someone: 1.1 – 1.4 TFLOP/s (https://example.org/paper)"])
-        done = self.assay("report", run, "--json", "r.json", "--md", "r.md", "--html", "r.html", env=self.env)
+        done = self.assay("report", run, "--json=r.json", "--md", "r.md", "--html", "r.html", env=self.env)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.tables("r.json")["figures"][0]["published"],
                          [{"low": 1.1e12, "high": 1.4e12, "unit": "FLOP/s", "by": "Someone",
@@ -132,7 +132,7 @@ class References(AssayCase):
         for limit, steady, normal in (("0.9 TFLOP/s", "good", "good"), ("0.99 TFLOP/s", "warn", "unknown"),
                                       ("1.1 TFLOP/s", "good", "bad")):
             floors = self.write("floors.json", {"schema": 1, "floors": [{**floor, "at_least": limit}]})
-            done = self.assay("report", run, "--floors", floors, "--json", "-", env=self.env)
+            done = self.assay("report", run, "--floors", floors, "--json", env=self.env)
             answers = json.loads(done.stdout)["answers"]
             self.assertEqual((done.returncode, answers["steady"]["state"], answers["normal"]["state"]), (0, steady, normal))
         self.assertIn("1.00 TFLOP/s < 1.1 TFLOP/s", answers["normal"]["text"])

@@ -60,13 +60,13 @@ class AssayCase(unittest.TestCase):
 
     def report_of(self, *words, env=None):
         """A report's JSON."""
-        done = self.assay("report", *words, "--json", "-", env=env)
+        done = self.assay("report", *words, "--json", env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
     def diagnosis(self, *words, code=0):
         """What `assay diagnose` says of each rule, by its id."""
-        done = self.assay("diagnose", *words, "--json", "-")
+        done = self.assay("diagnose", *words, "--json")
         self.assertEqual(done.returncode, code, done.stderr)
         return {rule["id"]: rule for rule in json.loads(done.stdout)["rules"]}
 

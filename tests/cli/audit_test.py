@@ -1,9 +1,10 @@
-"""assay env --audit on folders of a machine's files: a healthy one has no problem, and each of many faults is found by its
+"""assay audit on folders of a machine's files: a healthy one has no problem, and each of many faults is found by its
 id and device, alone of its severity."""
 
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import time
 import unittest
@@ -181,6 +182,12 @@ WARNINGS = [
     ("nic-power", "0000:11:00.0", says("mlx5_core 0000:11:00.0: mlx5_pcie_event:299:(pid 268269): Detected insufficient power on the "
                                        "PCIe slot (27W).")),
     ("nic-missing", "", writes("etc/nccl.conf", "NCCL_IB_HCA==mlx5_0,mlx5_1,mlx5_4")),
+    ("nic-command", "0000:11:00.0", says("mlx5_core 0000:11:00.0: mlx5_cmd_out_err:838:(pid 2): ACCESS_REG(0x805) op_mod(0x1) failed, "
+                                         "status bad operation(0x2)")),
+    ("slot-power", "0000:00:01.0", says("pcieport 0000:00:01.0: pciehp: Slot(3): Power fault")),
+    ("slot-down", "0000:00:01.0", says("pcieport 0000:00:01.0: pciehp: Slot(3): Link Down")),
+    ("peermem-context", "", says("nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing")),
+    ("nccl-segfault", "", says("python[7188]: segfault at 7ff8 ip 00007f0c sp 00007f0d error 4 in libnccl.so.2.27.3[7f00+8000000]")),
     ("file-limit", "", says("VFS: file-max limit 1000000 reached")),
     ("nic-errors", "mlx5_1 port 1", writes(f"{PORT}/hw_counters/packet_seq_err", "700")),
     ("nic-errors", "mlx5_1 port 1", lambda m: all_ports(**{"hw_counters/out_of_sequence": "3000"})(m) and m.port(
@@ -242,7 +249,7 @@ class Audit(AssayCase):
         return write_machine(self.dir / name, **changes)
 
     def audit(self, machine, *words, code=None):
-        done = self.assay("env", "--audit", "--json", *words, env={"ASSAY_ROOT": str(machine.root)})
+        done = self.assay("audit", "--json", *words, env={"ASSAY_ROOT": str(machine.root)})
         self.assertEqual(done.stderr, "")
         document = json.loads(done.stdout)
         faults = [each for each in document["audit"]["problems"] if each["severity"] == "fault"]
@@ -295,7 +302,7 @@ class Audit(AssayCase):
         self.assertIn("fallen off the bus", audit["problems"][0]["meaning"])
         self.assertEqual([[each[name] for name in ("time", "first", "count", "kind", "device", "code")] for each in audit["events"]],
                          [[at, at, 2, "xid", GPU, 79]])
-        text = self.assay("env", "--audit", env={"ASSAY_ROOT": str(machine.root)})
+        text = self.assay("audit", env={"ASSAY_ROOT": str(machine.root)})
         self.assertEqual(text.returncode, 1)
         for part in ("audit: 1 fault,", f"fault    xid-fatal {GPU}: XID 79 at {at}, 2 times", "so: the GPU has fallen",
                      "fix: power-cycle", "2 messages of the kernel in the last 7 days", f"last {at}"):
@@ -316,7 +323,7 @@ class Audit(AssayCase):
             with self.subTest(place=place):
                 flood = [aer] * 6000 + others
                 write([fault, *flood] if place == "first" else [*flood, fault])
-                done = self.assay("env", "--audit", "--json", **options)
+                done = self.assay("audit", "--json", **options)
                 self.assertEqual(done.returncode, 1, done.stderr)
                 audit = json.loads(done.stdout)["audit"]
                 self.assertIn(("xid-fatal", GPU), [(each["id"], each["device"]) for each in audit["problems"]])
@@ -344,7 +351,7 @@ class Audit(AssayCase):
         return {"PATH": f"{program.parent}:{os.environ['PATH']}"}
 
     def problems_of_journal(self, text):
-        done = self.assay("env", "--audit", "--json", env=self.journal(text))
+        done = self.assay("audit", "--json", env=self.journal(text))
         return [(each["id"], each["device"]) for each in json.loads(done.stdout)["audit"]["problems"]]
 
     def test_a_flood_hides_no_fault_in_the_journal(self):
@@ -368,8 +375,51 @@ class Audit(AssayCase):
             program.write("exit 1\n")
         text = (self.dir / "bin/journalctl").read_text().replace("exec ", "")
         (self.dir / "bin/journalctl").write_text(text)
-        problems = json.loads(self.assay("env", "--audit", "--json", env=flags).stdout)["audit"]["problems"]
+        problems = json.loads(self.assay("audit", "--json", env=flags).stdout)["audit"]["problems"]
         self.assertIn("journal", {each["id"]: each["seen"] for each in problems}["kernel-log-cut"])
+
+    def audit_log(self, text, *flags, code=None):
+        """The audit of a log as JSON, or what was printed if it is none."""
+        done = self.assay("audit", "--log", self.write("kernel.log", text), "--json", *flags)
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stderr)
+        return json.loads(done.stdout), done.stderr
+
+    FAULT = "NVRM: Xid (PCI:0000:b3:00): 79, pid=1, GPU has fallen off the bus."
+
+    def test_a_log_that_somebody_sends_is_audited_in_every_form(self):
+        entry = {"_TRANSPORT": "kernel", "MESSAGE": self.FAULT, "__REALTIME_TIMESTAMP": "1763608364000000", "_BOOT_ID": "a"}
+        for text in (f"[   12.500000] {self.FAULT}", f"kern  :err   : [   12.500000] {self.FAULT}", f"[Thu Nov 20 03:12:44 2025] {self.FAULT}",
+                     f"2025-11-20T03:12:44,123456+00:00 {self.FAULT}", f"kern  :err   : 2025-11-20T03:12:44,123456+00:00 {self.FAULT}",
+                     json.dumps(entry), f"Panic#1 Part1\n<3>[   12.500000] {self.FAULT}", f"Nov 20 03:12:44 n1 kernel: [   12.5] {self.FAULT}",
+                     f"2025-11-20T03:12:44+00:00 n1 kernel: {self.FAULT}", f"Linux version 6.8.0\n{self.FAULT}"):
+            with self.subTest(text=text):
+                log, errors = self.audit_log(text + "\n", code=1)
+                self.assertEqual([(each["id"], each["device"]) for each in log["audit"]["problems"]], [("xid-fatal", "0000:b3:00.0")])
+                self.assertEqual(log["log"]["unread"], 0)
+        done = subprocess.run([self.binary, "audit", "--log", "-"], input=f"[   12.500000] {self.FAULT}\n",
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        for part in ("stdin: 1 message of the kernel in 1 line", "not known: 1 message without a date", "audit: 1 fault", "XID 79 12 s after its boot"):
+            self.assertIn(part, done.stdout)
+
+    def test_boots_of_a_log_are_told_apart(self):
+        boot = "[    0.000000] Linux version 6.8.0\n" + "".join(f"[{i:5d}.000000] x\n" for i in range(1, 6))
+        log, _ = self.audit_log(f"{boot}[  900.000000] {self.FAULT}\n{boot}", code=0)
+        self.assertEqual(([each["id"] for each in log["audit"]["problems"]], log["log"]["boots"]), (["past-errors"], 2))
+        log, _ = self.audit_log(f"{boot}{boot}[  900.000000] {self.FAULT}\n", code=1)
+        self.assertEqual([each["id"] for each in log["audit"]["problems"]], ["xid-fatal"])
+
+    def test_a_log_without_a_message_of_the_kernel_is_not_ok(self):
+        for text, reason in (("", "is empty"), ("-- No entries --\n", "none is a message of the kernel"), ("hello\nworld\n", "line 1 is \"hello\""),
+                             ("Nov 20 03:12:44 n1 sshd[1]: x\n", "none is a message of the kernel")):
+            _, errors = self.audit_log(text, code=3)
+            self.assertIn(reason, errors)
+            self.assertEqual(errors.count("\n"), 1)
+        for path in (str(self.dir), str(self.dir / "none"), self.write("kern.log.gz", "\x1f\x8b\x08")):
+            self.assertEqual(self.assay("audit", "--log", path).returncode, 2)
+        self.assertEqual(self.assay("audit", "--log", "").returncode, 2)
+        self.assertEqual(self.assay("audit", "--log", self.write("log", "x"), "--with-serials").returncode, 2)
 
     def check_quiet(self, *changes):
         for number, change in enumerate(changes):
@@ -419,7 +469,7 @@ class Audit(AssayCase):
             self.audit(machine, code=0)
 
     def test_the_folder_must_exist(self):
-        for words in (["env"], ["env", "--audit"], ["run", "quick"]):
+        for words in (["env"], ["audit"], ["run", "quick"]):
             self.refused(*words, env={"ASSAY_ROOT": str(self.dir / "none")}, says=["ASSAY_ROOT=", "none", "no such folder"])
         path = self.write("file", "")
         self.refused("env", env={"ASSAY_ROOT": str(path)}, says="no such folder")
@@ -429,7 +479,7 @@ class Audit(AssayCase):
         for content, part in (("{", "nvml.json"), ('{"devices": [{"pci": "x", "ecc": 1}]}', "/devices/0/ecc"),
                               ('{"device": []}', "devices"), ('{"devices": [{}]}', "pci")):
             machine.write("nvml.json", content)
-            self.refused("env", "--audit", env={"ASSAY_ROOT": str(machine.root)}, says=part)
+            self.refused("audit", env={"ASSAY_ROOT": str(machine.root)}, says=part)
 
     def test_hostile_files_break_nothing(self):
         machine = self.machine()
@@ -455,7 +505,7 @@ class Audit(AssayCase):
         self.assertEqual(run["environment"]["hostnames"], ["node01"])
 
     def test_this_machine(self):
-        done = self.assay("env", "--audit", "--json")
+        done = self.assay("audit", "--json")
         self.assertIn(done.returncode, (0, 1), done.stderr)
         audit = json.loads(done.stdout)["audit"]
         self.assertEqual(audit["facts"]["kernel"], os.uname().release)

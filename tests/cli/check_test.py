@@ -208,7 +208,7 @@ class Check(AssayCase):
     def test_json_is_in_base_units(self):
         self.run_dir(self.record(host="a"))
         self.floors(self.floor(at_least="700 TFLOP/s"))
-        self.check("r", words=["--json", "o.json"])
+        self.check("r", words=["--json=o.json"])
         document = json.loads((self.dir / "o.json").read_text())
         self.assertEqual(document["verdict"], "pass")
         self.assertEqual(document["counts"], {"pass": 1, "fail": 0, "inconclusive": 0, "not_judged": 0})
@@ -229,7 +229,7 @@ class Check(AssayCase):
         self.floors(self.floor(), self.floor(relative_to="fleet_median", at_least=0.97))
         seen = set()
         for dirs in itertools.chain(itertools.permutations("abcd"), [("z/a", "b", "c", "d", "a", "a/")]):
-            out = self.check(*dirs, words=["--json", "o.json", "--junit", "o.xml"])
+            out = self.check(*dirs, words=["--json=o.json", "--junit", "o.xml"])
             seen.add((out, (self.dir / "o.json").read_bytes(), (self.dir / "o.xml").read_bytes()))
         self.assertEqual(len(seen), 1)
 
@@ -282,7 +282,7 @@ class Check(AssayCase):
         self.floors(self.floor(key="gemm/*", source=EVIL), self.floor(key=key, protocol={EVIL: EVIL}, required=False),
                     self.floor(key="*", labels={"a": "*" + EVIL}), self.floor(key=EVIL, note=EVIL),
                     description=EVIL)
-        out = self.check("r<b>&", code=1, words=["--json", "o.json", "--junit", "o.xml"])
+        out = self.check("r<b>&", code=1, words=["--json=o.json", "--junit", "o.xml"])
         for bad in ("\033", "\u202e", "\x00"):
             self.assertNotIn(bad, out)
             self.assertNotIn(bad, (self.dir / "o.xml").read_text())
@@ -323,7 +323,7 @@ class Check(AssayCase):
                                      ([product("full", 1.1e15), product("fast", 1.29e15)], "pass"),
                                      ([product("full", 1.3e15), product("fast", below)], "fail")):
                 self.run_dir(*records)
-                self.assay("check", "r", "--floors", name, "--json", "o.json")
+                self.assay("check", "r", "--floors", name, "--json=o.json")
                 [floor] = [f for f in json.loads((self.dir / "o.json").read_text())["floors"] if "fp8" in f["key"]]
                 self.assertEqual(floor["verdict"], verdict, floor)
 
@@ -336,7 +336,7 @@ class Check(AssayCase):
         names = sorted(path.stem for path in CONFIGS.glob("*.json"))
         self.assertLessEqual({"a100-sxm-80gb", "fleet", "h100-sxm", "h200-sxm"}, set(names))
         for name in names:
-            self.check("r", floors=name, code=3 if name == "fleet" else 1, words=["--json", "o.json"])
+            self.check("r", floors=name, code=3 if name == "fleet" else 1, words=["--json=o.json"])
             for floor in json.loads((self.dir / "o.json").read_text())["floors"]:
                 pattern, family = floor["key"], floor["key"].split("/")[0]
                 self.assertIn(family, table)

@@ -29,7 +29,7 @@ class Compare(AssayCase):
         return self.assay("compare", "--base", *base, "--head", *head, *flags)
 
     def document(self, base, head, *flags):
-        done = self.compare(base, head, "--json", "out.json", *flags)
+        done = self.compare(base, head, "--json=out.json", *flags)
         return done, self.tables()
 
     def test_slower_beyond_the_tolerance(self):
@@ -178,7 +178,7 @@ class Compare(AssayCase):
         base, head = self.values("b", 100, 101, 99), self.values("h", 90, 91, 89)
         texts = []
         for b, h in ((base, head), (base[::-1] + base, head[1:] + head)):
-            done = self.compare(b, h, "--html", "out.html", "--md", "out.md", "--json", "out.json")
+            done = self.compare(b, h, "--html", "out.html", "--md", "out.md", "--json=out.json")
             texts.append([done.stdout, *((self.dir / f"out.{kind}").read_text() for kind in ("html", "md", "json"))])
         self.assertEqual(texts[0], texts[1])
 
@@ -196,7 +196,7 @@ class Compare(AssayCase):
                  self.record(1, key="memory/op=b"), self.record(1, key="memory/op=c"),
                  self.record(5, half=0, key="memory/op=d"), {"schema": 1},
                  self.record(key="memory/op=e", samples={"values": [2.0]}, half=None)]
-        done = self.compare(self.side("b", odd), self.side("h", other), "--json", "out.json", "--md", "out.md")
+        done = self.compare(self.side("b", odd), self.side("h", other), "--json=out.json", "--md", "out.md")
         self.assertIn(done.returncode, (1, 3), done.stderr)
         for text in (done.stdout, (self.dir / "out.md").read_text(), (self.dir / "out.json").read_text()):
             self.assertNotRegex(text.lower(), r"\b(nan|inf)\b")

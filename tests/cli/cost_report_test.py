@@ -17,7 +17,7 @@ class CostReport(AssayCase):
         return self.run_dir(record, name=name, run={"started": "2026-01-10T00:00:00Z", **(run or {})})
 
     def costs(self, *words):
-        done = self.assay("report", *words, "--json", "out.json")
+        done = self.assay("report", *words, "--json=out.json")
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.tables().get("cost", []), done.stdout
 
@@ -97,7 +97,7 @@ class CostReport(AssayCase):
             self.priced(host, run={"environment": {"hostnames": [host]}})
         files = []
         for order in ("abc", "cabb"):
-            self.assay("report", *order, "--price", "3", "--json", "out.json")
+            self.assay("report", *order, "--price", "3", "--json=out.json")
             document = json.loads((self.dir / "out.json").read_text())
             files.append([s for s in document["sections"] if s["id"].startswith("cost")])
         self.assertEqual(files[0], files[1])
@@ -105,7 +105,7 @@ class CostReport(AssayCase):
 
     def test_a_price_in_the_environment_counts_where_no_flag_is_given(self):
         self.priced()
-        with_variable = lambda *words: self.assay("report", "r", *words, "--json", "out.json", env={"ASSAY_PRICE": "7.2"})
+        with_variable = lambda *words: self.assay("report", "r", *words, "--json=out.json", env={"ASSAY_PRICE": "7.2"})
         self.assertEqual(with_variable().returncode, 0)
         [row] = self.tables()["cost"]
         self.assertAlmostEqual(row["usd"]["value"], 2)

@@ -94,7 +94,7 @@ class Crosscheck(AssayCase):
 
     def test_each_size_has_the_ratio_of_its_pairs(self):
         self.tools("all_reduce_perf", "nvbandwidth")
-        done = self.crosscheck("--json", "--from", "64KiB", "--to", "1MiB", "--tolerance", "1e9", gpus=2)
+        done = self.crosscheck("--json", "--min-bytes", "64KiB", "--max-bytes", "1MiB", "--tolerance", "1e9", gpus=2)
         told = json.loads(done.stdout)
         self.assertEqual((told["schema"], told["tolerance"]), (1, 1e9))
         self.assertEqual([(tool["name"], tool["path"]) for tool in told["tools"]],
@@ -118,13 +118,13 @@ class Crosscheck(AssayCase):
         self.tools("nvbandwidth")
         with (self.dir / "bin/nvbandwidth").open("a") as tool:
             tool.write(SEE_OUR_LATEST_RUN.format(folder=str(self.dir)))
-        self.crosscheck("--from", "1MiB", "--to", "1MiB", "--tolerance", "1e9", env={"TMPDIR": str(self.dir)})
+        self.crosscheck("--min-bytes", "1MiB", "--max-bytes", "1MiB", "--tolerance", "1e9", env={"TMPDIR": str(self.dir)})
         seen = (self.dir / "seen").read_text().split()
         self.assertEqual([seen.index(run) for run in seen], [0, 0, 2, 2, 4, 4])
 
     def test_what_is_beyond_the_tolerance_is_named(self):
         self.tools("nvbandwidth")
-        done = self.crosscheck("--from", "1MiB", "--to", "1MiB", env={"RATE": "1e6"}, code=1)
+        done = self.crosscheck("--min-bytes", "1MiB", "--max-bytes", "1MiB", env={"RATE": "1e6"}, code=1)
         self.assertRegex(done.stdout, r"nvbandwidth host_to_device_memcpy_ce +1 MiB +.*beyond")
         self.assertIn("within 2.0 %: 0 · beyond: 2 · unclear: 0", done.stdout)
         self.assertRegex(done.stdout, r"all_reduce_perf is not on the PATH; to get it: .*github.com/NVIDIA/nccl-tests")
@@ -132,11 +132,11 @@ class Crosscheck(AssayCase):
 
     def test_an_interval_that_reaches_over_the_tolerance_is_unclear(self):
         self.tools("all_reduce_perf")
-        done = self.crosscheck("--from", "4KiB", "--to", "4KiB", env={"RATE": "1e-6,10"}, gpus=2, code=3)
+        done = self.crosscheck("--min-bytes", "4KiB", "--max-bytes", "4KiB", env={"RATE": "1e-6,10"}, gpus=2, code=3)
         self.assertRegex(done.stdout, r"all_reduce_perf +4 KiB +.*unclear")
 
     def test_a_tool_that_fails_is_named(self):
-        few = ("--from", "1MiB", "--to", "1MiB")
+        few = ("--min-bytes", "1MiB", "--max-bytes", "1MiB")
         for name, gpus, env, says in (
                 ("all_reduce_perf", 2, {"FAIL": "1"}, "ended with code 3: node: Test NCCL failure"),
                 ("all_reduce_perf", 2, {"WRONG": "7"}, "all_reduce_perf: 7 wrong elements at 1048576 bytes"),
@@ -156,27 +156,27 @@ class Crosscheck(AssayCase):
         for source in ("https://github.com/NVIDIA/nccl-tests", "https://github.com/NVIDIA/nvbandwidth"):
             self.assertIn(source, done.stderr)
         self.tools("all_reduce_perf", "nvbandwidth")
-        done = self.crosscheck("--to", "64KiB", code=3)
+        done = self.crosscheck("--max-bytes", "64KiB", code=3)
         self.assertIn("all_reduce_perf was not run: an all-reduce takes two GPUs, and one is visible", done.stderr)
         self.assertIn("nvbandwidth was not run: its sizes are whole MiB", done.stderr)
         done = self.crosscheck(env={"ASSAY_EMULATION": "no_driver"}, code=3)
         self.assertIn("nvbandwidth was not run: no NVIDIA driver is loaded", done.stderr)
         self.assertEqual(done.stdout, "")
         self.assertFalse((self.dir / "calls").exists())
-        done = self.crosscheck("--from", "1MiB", "--to", "1MiB", env={"WAIVE": "1"}, code=3)
+        done = self.crosscheck("--min-bytes", "1MiB", "--max-bytes", "1MiB", env={"WAIVE": "1"}, code=3)
         self.assertIn("nvbandwidth: no figure of host_to_device_memcpy_ce at 1 MiB", done.stderr)
 
     def test_a_test_that_the_tool_does_not_answer_is_no_agreement(self):
         self.tools("nvbandwidth")
-        done = self.crosscheck("--from", "1MiB", "--to", "1MiB", "--tolerance", "1e9", code=3,
+        done = self.crosscheck("--min-bytes", "1MiB", "--max-bytes", "1MiB", "--tolerance", "1e9", code=3,
                                env={"LACKS": "device_to_host_memcpy_ce"})
         self.assertIn("nvbandwidth: no figure of device_to_host_memcpy_ce at 1 MiB", done.stdout)
         self.assertRegex(done.stdout, r": 1 · beyond: 0 · unclear: 0 · not compared: 1")
 
     def test_usage(self):
         for words, says in ((("--pairs", "5"), "crosscheck: --pairs"), (("--tolerance", "0"), "must be above 0"),
-                            (("--tolerance", "two"), "--tolerance: "), (("--from", "6"), "--from 6: must be a multiple of 4"),
-                            (("--from", "1MiB", "--to", "1KiB"), "--to 1KiB: must be from 1MiB"), (("--jsn",), "--json")):
+                            (("--tolerance", "two"), "--tolerance: "), (("--min-bytes", "6"), "--min-bytes 6: must be a multiple of 4"),
+                            (("--min-bytes", "1MiB", "--max-bytes", "1KiB"), "--max-bytes 1KiB: must be from 1MiB"), (("--jsn",), "--json")):
             with self.subTest(words):
                 self.refused("crosscheck", *words, says=says)
 

@@ -63,6 +63,17 @@ class Env(unittest.TestCase):
         done = subprocess.run(["bash", "-c", 'ulimit -n 64; exec "$0" env --json', ASSAY], capture_output=True, text=True)
         self.assertIn("open-files", [finding["id"] for finding in json.loads(done.stdout)["findings"]])
 
+    def test_an_nhc_file_is_an_expectation(self):
+        done = self.expect(" * || check_hw_mem_free 1mb\n * || check_fs_mount -f /nowhere\n", "--json")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        answer = json.loads(done.stdout)["expect"]
+        self.assertEqual([each["what"] for each in answer["shortfalls"]], ["mounts /nowhere"])
+        self.assertEqual(answer["not_taken_over"], ["expect.json:1: check_hw_mem_free 1mb"])
+        # What is asked and was not looked at may not hold.
+        done = self.expect("* || check_ps_service sshd\n")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("not taken over: expect.json:1: check_ps_service sshd", done.stdout)
+
     def test_expectations_that_hold(self):
         done = self.expect({"schema": 1, "cpu": {"cores": 1, "model": "*"}, "memory": "1MiB", "numa_nodes": 0})
         self.assertEqual((done.returncode, done.stderr), (0, ""))

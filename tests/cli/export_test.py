@@ -130,6 +130,15 @@ class Export(AssayCase):
         self.assertEqual({one["time_unit"] for one in mine}, {"ns"})
         self.assertEqual({one["iterations"] for one in mine}, {5})
 
+    def test_gbench_has_a_case_of_one_time_and_names_those_without(self):
+        none = {"unit": "s", "values": [], "count": 0}
+        self.run_dir(self.record("imported/a", samples=none, metrics=[metric("cpu_time", 5e-6, "s", better="lower")]),
+                     self.record("imported/rate", samples=none, metrics=[metric("busbw", 5e9, "B/s")]))
+        done = self.assay("export", "gbench", "r", "--out", "-")
+        entries = [(one["name"], one["real_time"]) for one in json.loads(done.stdout)["benchmarks"] if one["run_type"] == "iteration"]
+        self.assertEqual(entries, [("imported/a", 5000)])
+        self.assertIn("no place for some cases; left out: imported/rate", done.stderr)
+
     def test_gbench_has_what_failed_and_what_was_skipped(self):
         document = json.loads(self.export("gbench", self.record(status="error", reason="killed"),
                                           self.record("memory/op=none", status="skipped", reason="no AMX")))

@@ -1,6 +1,7 @@
 """Injects every fault into every family that supports it: a check must notice it and name the culprit, and records must
 say what was injected. Reports leave such records out unless asked. Clean runs of the same cases must raise nothing.
 usage: faults_test.py [CLEAN_RUNS] [CLASS...]"""
+import json
 import os
 import re
 import sys
@@ -54,16 +55,19 @@ class Faults(FaultCase):
         for record in self.inject("crash", *self.ALL, code=4):
             self.assertEqual(record["status"], "error")
             self.assertIn("SIGABRT", record["reason"])
+            self.assertEqual(record["failure"], {"kind": "crashed", "rank": 0, "host": record["ranks"][0]["host"]})
 
     def test_out_of_memory_is_reported_in_every_family(self):
         for record in self.inject("oom", *self.ALL, code=4):
             self.assertEqual(record["status"], "error")
             self.assertIn("out of memory", record["reason"])
+            self.assertEqual(record["failure"]["kind"], "out_of_memory")
 
     def test_a_hang_ends_within_its_limit_in_every_family(self):
         for record in self.inject("hang", *self.ALL, code=4, words=("--timeout", "4")):
             self.assertRegex(record["reason"], r"timeout: not done after 4 s: in measure for ")
             self.assertIn("timed out", record["flags"])
+            self.assertEqual(record["failure"]["kind"], "timeout")
 
     def test_of_two_ranks_the_one_that_broke_is_named(self):
         entries = [{**entry, "ranks": 2} for entry in (COLLECTIVE, GPT, GEMM)]
@@ -71,9 +75,22 @@ class Faults(FaultCase):
             self.assertIn("SIGABRT", record["reason"])
         for record in self.inject("oom", *entries, code=4):
             self.assertRegex(record["reason"], "^rank 1: .*out of memory")
+            self.assertEqual((record["failure"]["kind"], record["failure"]["rank"]), ("out_of_memory", 1))
         for record in self.inject("hang", *entries, code=4, words=("--timeout", "6")):
             self.assertRegex(record["reason"], r"rank 1 on \S+, in measure for .*, has not arrived at \w+ \(call \d+ of "
                                                r"their world\), where rank 0 waits")
+            self.assertEqual(record["failure"], {"kind": "timeout", "rank": 1, "host": record["ranks"][1]["host"]})
+
+    def test_a_host_that_cannot_be_reached_is_named_for_programs(self):
+        self.write("hosts", "localhost\ngone\n")
+        self.plan(LAUNCH)
+        done = self.assay("run", "p.json", "--device", "cpu", "--hostfile", "hosts", "--each-host", "--out", "lost", "--ended", "ended.json",
+                          env={"ASSAY_RSH": "/bin/false", "ASSAY_LAUNCH_LIMIT": "10"})
+        self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
+        ended = json.loads((self.dir / "ended.json").read_text())
+        self.assertEqual(ended["lost"], ["gone"])
+        self.assertIn("host gone cannot be reached", ended["reason"])
+        self.assertFalse((self.dir / "lost").exists())
 
     # --- faults that spoil answers -----------------------------------------------------------------------------------
 
@@ -85,6 +102,8 @@ class Faults(FaultCase):
     def test_a_wrong_sum_is_found_and_its_rank_named(self):
         collective, gpt = self.inject("wrong-sum", {**COLLECTIVE, "ranks": 2}, {**GPT, "ranks": 2}, code=1)
         self.assertIn("rank 1: element", self.failing(collective)[0]["detail"][0])
+        self.assertEqual(self.failing(collective)[0]["culprits"], [{"rank": 1, "sender": None}])
+        self.assertEqual((collective["failure"]["kind"], collective["failure"]["rank"]), ("wrong_result", 1))
         self.assertIn("ranks_with_other_gradients", [check["name"] for check in self.failing(gpt)])
 
     def test_a_wrong_sum_is_found_after_training_to_a_target(self):

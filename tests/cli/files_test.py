@@ -90,9 +90,9 @@ class Targets(AssayCase):
     def test_writers_of_one_file_do_not_mix(self):
         texts = []
         for runs in ([GOOD, RUNS / "training-1"], [RUNS / "gpu"]):
-            texts.append(self.assay("report", *runs, "--json", "-").stdout)
+            texts.append(self.assay("report", *runs, "--json").stdout)
         for _ in range(4):
-            writers = [subprocess.Popen([self.binary, "report", *runs, "--json", "one.json"], cwd=self.dir,
+            writers = [subprocess.Popen([self.binary, "report", *runs, "--json=one.json"], cwd=self.dir,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
                        for runs in ([GOOD, RUNS / "training-1"], [RUNS / "gpu"], [RUNS / "gpu"])]
             for writer in writers:
@@ -163,7 +163,7 @@ class Streams(AssayCase):
         self.assertIn("cannot write to standard output: No space left", done.stderr)
 
     def test_a_document_that_could_not_be_written_is_no_success(self):
-        for words in (["report", GOOD], ["report", GOOD, "--json", "-"], ["list"], ["--help"], ["env"],
+        for words in (["report", GOOD], ["report", GOOD, "--json"], ["list"], ["--help"], ["env"],
                       ["export", "csv", GOOD, "--out", "-"]):
             with self.subTest(words):
                 done = self.ends('"$@" >/dev/full', *words)

@@ -1,4 +1,4 @@
-"""assay env --audit over several hosts, by a script in place of the remote shell that prints each host's audit; and error
+"""assay audit over several hosts, by a script in place of the remote shell that prints each host's audit; and error
 counters that grow while a case runs, in a folder in place of the machine."""
 
 import json
@@ -43,7 +43,7 @@ cat {self.answers}/$1.json 2>/dev/null || {{ echo "connect to host $1: No route 
         return self.write("hosts", "".join(name + "\n" for name in names))
 
     def audit(self, *names, words=(), timeout=60):
-        return self.assay("env", "--audit", "--hostfile", self.hostfile(*names), *words, env=self.env, timeout=timeout)
+        return self.assay("audit", "--hostfile", self.hostfile(*names), *words, env=self.env, timeout=timeout)
 
     def audit_json(self, *names, words=(), code=0):
         done = self.audit(*names, words=["--json", *words])
@@ -63,6 +63,15 @@ cat {self.answers}/$1.json 2>/dev/null || {{ echo "connect to host $1: No route 
                 pass
         return marked
 
+    def test_a_banner_before_the_answer_is_skipped_and_shown(self):
+        self.host("a1")
+        self.host("a2")
+        self.script("a1", "echo 'Welcome to a1'\n")
+        hosts, _ = self.audit_json("a1", "a2")
+        self.assertEqual((hosts["a1"]["state"], hosts["a1"]["banner"]), ("ok", "Welcome to a1"))
+        self.assertNotIn("banner", hosts["a2"])
+        self.assertIn("a1: Welcome to a1", self.audit("a1", "a2").stdout)
+
     def test_healthy_hosts_that_are_alike(self):
         for name in ("a1", "a2", "a3"):
             self.host(name)
@@ -76,7 +85,7 @@ cat {self.answers}/$1.json 2>/dev/null || {{ echo "connect to host $1: No route 
     def test_a_fault_is_named_with_its_host_and_is_exit_1(self):
         self.host("a1", [problem("swap", "warning", device="")])
         self.host("a2", [problem("xid-fatal", seen="XID 79, 2 times"), problem("governor", "info")])
-        self.script("a2", "trap 'exit 1' EXIT\n")  # as env --audit exits with a fault
+        self.script("a2", "trap 'exit 1' EXIT\n")  # as audit exits with a fault
         done = self.audit("a1", "a2")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"(?m)^\s*a2 .*xid-fatal 0000:1b:00.0")
@@ -151,7 +160,7 @@ cat {self.answers}/$1.json 2>/dev/null || {{ echo "connect to host $1: No route 
 while [ "$1" != --nodelist ]; do shift; done
 cat {self.answers}/$2.json
 """).chmod(0o755)
-        done = self.assay("env", "--audit", "--json", env={"PATH": f"{self.dir}/bin:{os.environ['PATH']}",
+        done = self.assay("audit", "--json", env={"PATH": f"{self.dir}/bin:{os.environ['PATH']}",
                                                             "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a[1-2]"})
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual([(host["host"], host["state"]) for host in json.loads(done.stdout)["hosts"]],
@@ -174,13 +183,15 @@ cat {self.answers}/$2.json
                          ("throughput", 0.5, 1, 3))
 
     def test_bad_requests(self):
-        self.refused("env", "--hostfile", "hosts", says="needs --audit")
-        self.refused("env", "--with-serials", says="needs --audit")
-        self.refused("env", "--audit", "--hostfile", "none", says="none")
-        self.refused("env", "--audit", "--hostfile", self.hostfile("a1"), "--timeout", "0s", says="above 0")
-        self.refused("env", "--audit", "--hostfile", self.hostfile("a1"), "--timeout", "soon", says="soon")
-        self.refused("env", "--audit", "--hostfile", self.hostfile("bad host name; rm"), says="hosts:1")
-        self.refused("env", "--audit", "--hostfile", self.hostfile("a1"), "--runs", "no-run", says="no-run")
+        self.refused("env", "--hostfile", "hosts", says="unknown flag --hostfile")
+        self.refused("audit", "--runs", "no-run", says="name them in --hostfile")
+        self.refused("audit", "--hostfile", self.hostfile("a1"), "--expect", "e.json", says="about one host")
+        self.refused("audit", "--expect", "", says="--expect: needs a value")
+        self.refused("audit", "--hostfile", "none", says="none")
+        self.refused("audit", "--hostfile", self.hostfile("a1"), "--timeout", "0s", says="above 0")
+        self.refused("audit", "--hostfile", self.hostfile("a1"), "--timeout", "soon", says="soon")
+        self.refused("audit", "--hostfile", self.hostfile("bad host name; rm"), says="hosts:1")
+        self.refused("audit", "--hostfile", self.hostfile("a1"), "--runs", "no-run", says="no-run")
         self.assertFalse((self.answers / "a1.asked").exists())
 
 

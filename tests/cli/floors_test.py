@@ -38,13 +38,13 @@ class Floors(AssayCase):
         return dirs
 
     def learn(self, *words, code=0, out="f.json"):
-        done = self.assay("floors", "learn", *words, "--out", out, "--json", "learned.json")
+        done = self.assay("floors", "learn", *words, "--out", out, "--json=learned.json")
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         learned = json.loads((self.dir / "learned.json").read_text())
         return done, learned
 
     def check(self, *dirs, code=0, floors="f.json"):
-        done = self.assay("check", *dirs, "--floors", floors, "--json", "-")
+        done = self.assay("check", *dirs, "--floors", floors, "--json")
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return json.loads(done.stdout)
 

@@ -93,7 +93,7 @@ def differences(healthy, other, path=""):
 
 class Audit(GoldenCase):
     def audit(self, machine, *words):
-        return self.ask("env", "--audit", *words, ASSAY_ROOT=str(machine.root))
+        return self.ask("audit", *words, ASSAY_ROOT=str(machine.root))
 
     def document(self, machine):
         code, out, errors = self.audit(machine, "--json")
@@ -148,7 +148,7 @@ cat {self.dir}/$1.json 2>/dev/null || {{ echo "connect to host $1: No route to h
         machine = write_machine(self.dir / f"machine-{name}")
         for change in changes:
             change(machine)
-        self.write(f"{name}.json", self.ask("env", "--audit", "--json", ASSAY_ROOT=str(machine.root))[1])
+        self.write(f"{name}.json", self.ask("audit", "--json", ASSAY_ROOT=str(machine.root))[1])
 
     def test_a_fleet(self):
         for name in ("a1", "a2", "a3"):
@@ -162,7 +162,7 @@ cat {self.dir}/$1.json 2>/dev/null || {{ echo "connect to host $1: No route to h
             {"id": "from-later", "severity": "terrible", "area": "GPU", "device": GPU, "seen": "x", "meaning": "y", "fix": "z"},
             {"id": "short", "severity": "fault"}], "facts": {"driver": 7}}})
         self.write("hosts", "\n".join(["a1", "a2", "a3", "bad", "other", "text", "empty", "forms", "gone"]) + "\n")
-        words = ("env", "--audit", "--hostfile", "hosts")
+        words = ("audit", "--hostfile", "hosts")
         code, out, errors = self.ask(*words, "--json", ASSAY_RSH=str(self.rsh))
         self.assertEqual(errors, "")
         found = {"exit": code, "document": self.goldens.json("fleet", out)}
@@ -278,8 +278,9 @@ class Accept(GoldenCase):
 
 
 def subcommands(text):
-    """The commands that a help text lists."""
-    return re.findall(r"(?m)^  ([a-z][\w-]*) ", text.partition("\nSubcommands:\n")[2])
+    """The commands that a help text lists, in groups."""
+    groups = re.findall(r"(?ms)^(?:Measure|Judge|Understand|Plan|Files|Subcommands):\n(.*?)(?:\n\n|\Z)", text)
+    return [name for group in groups for name in re.findall(r"(?m)^  ([a-z][\w-]*) ", group)]
 
 
 class Help(GoldenCase):

@@ -51,7 +51,7 @@ class HistoryCase(AssayCase):
         return done
 
     def check(self, *words, store="h.db", code=0):
-        done = self.history("check", *words, "--json", "-", store=store, code=code)
+        done = self.history("check", *words, "--json", store=store, code=code)
         return json.loads(done.stdout)
 
     def open_events(self, report):

@@ -79,6 +79,13 @@ class Figure(HistoryCase):
         self.assertFalse((self.dir / "ran").exists())
         self.assertFalse([one for one in self.check()["events"]], "nothing was stored")
 
+    def test_an_undecided_one_is_not_stored(self):
+        before = self.history("export", "--format", "jsonl").stdout
+        one = lines(**{FIRST: 100})
+        done = self.confirm(one, f"sleep 1; {one}", "--budget", "100ms", code=3)
+        self.assertIn("Undecided: nothing is stored", done.stdout)
+        self.assertEqual(self.history("export", "--format", "jsonl").stdout, before)
+
     def test_two_metrics_of_a_case_are_told_apart(self):
         self.add(range(42), step=slower, metric=("bandwidth", "FLOP/s", "higher"))
         self.refused_to_judge(lines(**{FIRST: 100}), says=f"{FIRST}:throughput")
@@ -111,7 +118,7 @@ class Nights(HistoryCase):
         found = []
         for night in range(self.next, self.next + count):
             self.add([night], step=self.noisy, at=date(night), **more)
-            done = self.assay("history", "check", "--store", "h.db", "--json", "-")
+            done = self.assay("history", "check", "--store", "h.db", "--json")
             [event] = [one for one in json.loads(done.stdout)["events"] if one["id"] == self.id]
             self.assertTrue(event["confirmed"])
             found.append((done.returncode, event["state"]))
@@ -134,7 +141,7 @@ class Nights(HistoryCase):
             event = self.nights(8, 0, ["recovered"] * 3)
             self.assertLessEqual(event["closed"], date(self.next - 1))
         with self.subTest("and so for a new analysis"):
-            self.history("reanalyse")
+            self.history("check", "--again")
             self.history("check", code=0)
 
     def test_what_was_not_measured_does_not_hold_it(self):
@@ -154,7 +161,7 @@ class Nights(HistoryCase):
         self.slow = (f"{FIRST}-new",)
         self.add([26], step=self.noisy, cases=renamed)
         self.next = 27
-        self.history("alias", f"imported/{FIRST}", f"imported/{FIRST}-new")
+        self.history("store", "alias", f"imported/{FIRST}", f"imported/{FIRST}-new")
         self.assertEqual(self.nights(3, 1, ["open"] * 3, cases=renamed)["series"], [name_of(f"{FIRST}-new")])
         self.slow = ()
         self.nights(6, 0, ["recovered"], cases=renamed)
@@ -172,7 +179,7 @@ class Nights(HistoryCase):
     def test_compacting_does_not_close_it(self):
         self.slow = (FIRST,)
         self.nights(12, 1, ["open"])
-        self.history("compact", "--keep", "5d")
+        self.history("store", "compact", "--keep", "5d")
         report = self.check(code=1)
         self.assertEqual([(one["id"], one["state"]) for one in report["events"]], [(self.id, "open")])
         self.history("ack", self.id, "--reason", "known")

@@ -207,7 +207,7 @@ class Templates(HistoryCase):
         self.write("empty.db", "")
         for store in ("lost.db", "empty.db"):
             with self.subTest(store):
-                done = self.assay("history", "merge", "tonight.db", "--store", store)
+                done = self.assay("history", "store", "merge", "tonight.db", "--store", store)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.history("check", store=store, code=3)
 

@@ -87,7 +87,7 @@ class HistoryStore(HistoryCase):
         self.assertIn("holds no run", self.history("add", "empty", code=2).stderr)
 
     def test_a_verb_that_is_not_there(self):
-        self.assertIn('did you mean "merge"', self.history("mrege", code=2, store=None).stderr)
+        self.assertIn('did you mean "merge"', self.history("store", "mrege", code=2, store=None).stderr)
         self.assertIn("add, check", self.history(code=2, store=None).stderr)
 
     def test_each_host_is_a_machine(self):
@@ -111,36 +111,36 @@ class HistoryStore(HistoryCase):
                 self.history("add", "r", store=store)
         self.night("r", 3, record("a/x=1", 9), record("b", 9), record("c", 9), run={"id": "night-3"})   # it went on
         self.history("add", "r", store="c")
-        self.history("merge", "a", "b", "c", store="m1")
-        self.history("merge", "c", "a", store="m2")
-        self.history("merge", "b", "m1", store="m2")
+        self.history("store", "merge", "a", "b", "c", store="m1")
+        self.history("store", "merge", "c", "a", store="m2")
+        self.history("store", "merge", "b", "m1", store="m2")
         self.assertEqual(self.exported("m1"), self.exported("m2"))
         self.assertEqual(self.exported("m1", "csv"), self.exported("m2", "csv"))
         self.assertEqual(len(self.lines("run", "m1")), 6)
         self.assertEqual(len(self.lines("point", "m1")), 13)
-        self.assertIn("0 runs taken", self.history("merge", "m2", store="m1").stdout)
-        self.assertIn("no such history", self.history("merge", "nothing", store="m1", code=2).stderr)
+        self.assertIn("0 runs taken", self.history("store", "merge", "m2", store="m1").stdout)
+        self.assertIn("no such history", self.history("store", "merge", "nothing", store="m1", code=2).stderr)
 
     def test_alias(self):
         self.night("1", 0, record("old", 1))
         self.night("2", 1, record("new", 1))
         self.history("add", "1", "2")
-        self.assertIn('did you mean "old"', self.history("alias", "olde", "new", code=2).stderr)
-        self.history("alias", "old", "new")
+        self.assertIn('did you mean "old"', self.history("store", "alias", "olde", "new", code=2).stderr)
+        self.history("store", "alias", "old", "new")
         self.assertEqual({line["name"] for line in self.lines("series")}, {"new time"})
 
     def test_compact(self):
         for night in range(30):
             self.night("r", night, run={"id": str(night)})
             self.history("add", "r")
-        self.assertIn("give a date", self.history("compact", "--keep", "some", code=2).stderr)
-        self.history("compact", "--keep", "10d")
+        self.assertIn("give a date", self.history("store", "compact", "--keep", "some", code=2).stderr)
+        self.history("store", "compact", "--keep", "10d")
         points = [line for line in self.lines("point") if line["series"] == 1]
         for point, value in zip(points, (6 ** 0.5, 8, 15)):   # the 1st to 4th were nights 0 to 3
             self.assertTrue(point["weekly"])
             self.assertAlmostEqual(point["value"], value)
         self.assertEqual(len(points), 3 + 30 - 18)
-        self.history("compact", "--keep", "2026-01-12")
+        self.history("store", "compact", "--keep", "2026-01-12")
         self.assertEqual([line for line in self.lines("point") if line["series"] == 1], points)
 
     def test_exported_csv_is_imported_again(self):
@@ -201,13 +201,13 @@ class HistoryStore(HistoryCase):
         data = bytearray(path.read_bytes())
         data[60:64] = (99).to_bytes(4, "big")   # user_version
         path.write_bytes(data)
-        for words in (["add", "r"], ["export", "--format", "csv"], ["merge", "r"], ["compact", "--keep", "9"]):
+        for words in (["add", "r"], ["export", "--format", "csv"], ["store", "merge", "r"], ["store", "compact", "--keep", "9"]):
             self.assertIn("newer assay", self.history(*words, code=2).stderr)
         self.assertEqual(path.read_bytes(), data)
         self.assertEqual(sorted(p.name for p in self.dir.iterdir()), ["h.db", "r"])
         self.write("text", "not a database, but long enough to hold the header of one: " * 4)
         done = self.history("add", "r", store="text", code=4)
-        self.assertIn("assay history salvage text --out NEW", done.stderr)
+        self.assertIn("assay history store salvage text --out NEW", done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1)
 
     def test_damaged_stores(self):
@@ -231,7 +231,7 @@ class HistoryStore(HistoryCase):
                 refused += 1
                 self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
             (self.dir / "new.db").unlink(missing_ok=True)
-            done = self.assay("history", "salvage", "h.db", "--out", "new.db")
+            done = self.assay("history", "store", "salvage", "h.db", "--out", "new.db")
             self.assertIn(done.returncode, (0, 4), done.stderr)
             self.assertEqual(path.read_bytes(), data)
             if done.returncode == 0 and self.lines("point", "new.db"):

@@ -21,7 +21,7 @@ class Check(HistoryCase):
         self.assertEqual(self.check()["events"], [])
         for night in range(41, 48):
             self.add([night], step=slower, facts=driver, commit=lambda machine, night: f"c{night}")
-            done = self.assay("history", "check", "--store", "h.db", "--json", "-")
+            done = self.assay("history", "check", "--store", "h.db", "--json")
             report = json.loads(done.stdout)
             if done.returncode == 1:
                 found = night
@@ -125,7 +125,7 @@ class Check(HistoryCase):
 
         nightly, once = events("nightly.db"), events("once.db")
         self.assertEqual(nightly, once)
-        self.history("reanalyse", store="nightly.db")
+        self.history("check", "--again", store="nightly.db")
         self.assertEqual(events("nightly.db"), once)
 
     def test_a_damaged_analysis_is_made_again(self):
@@ -183,7 +183,7 @@ class MachineSwap(HistoryCase):
     def test_hosts_that_become_one_class(self):
         self.add(range(40), machines=("node1", "node2", "node3"))
         self.add([40], machines=("zen4",))
-        done = self.history("check", "--json", "h.json")
+        done = self.history("check", "--json=h.json")
         self.assertIn("30 of last week's 30 series arrived, 30 of them on another machine", done.stdout)
         self.assertIn("zen4 in place of node1, node2, node3", done.stdout)
         report = json.loads((self.dir / "h.json").read_text())
@@ -309,7 +309,7 @@ class Blind(HistoryCase):
         return lambda machine, case, night: 100 * noise(machine, case, night) if case in CASES[:count] else 0
 
     def shown(self, *words, code=0):
-        done = self.history("check", *words, "--html", "b.html", "--md", "b.md", "--json", "b.json", code=code)
+        done = self.history("check", *words, "--html", "b.html", "--md", "b.md", "--json=b.json", code=code)
         band = re.search(r'class="band (\w+)"', (self.dir / "b.html").read_text()).group(1)
         return done, band, json.loads((self.dir / "b.json").read_text())
 
@@ -356,13 +356,13 @@ class Blind(HistoryCase):
                 store = f"{count}.db"
                 self.add(range(60), step=self.noisy(count), store=store)
                 self.add([60], step=self.noisy(count), facts=lambda machine, night: {"branch": "topic"}, store=store)
-                done = self.history("check", "--pr", "topic", "--html", "b.html", "--json", "b.json", store=store)
+                done = self.history("check", "--branch", "topic", "--html", "b.html", "--json=b.json", store=store)
                 self.assertIn(f'class="band {band}"', (self.dir / "b.html").read_text())
                 self.assertIn(f"blind: in {count} of 10 series", done.stdout)
                 report = json.loads((self.dir / "b.json").read_text())
                 self.assertEqual(report["verdict"], verdict)
                 self.assertEqual([one["verdict"] for one in report["changes"]].count("undecided"), count)
-                self.check("--pr", "topic", "--strict", store=store, code=3 if verdict is None else 0)
+                self.check("--branch", "topic", "--strict", store=store, code=3 if verdict is None else 0)
 
 
 class Files(HistoryCase):
@@ -370,7 +370,7 @@ class Files(HistoryCase):
         hostile = "<script>alert(1)</script>|`x`"
         self.add(range(50), step=slower, machines=("node1", hostile),
                  facts=lambda machine, night: {"driver": hostile + ("2" if night >= 41 else "1")})
-        done = self.history("check", "--html", "h.html", "--md", "h.md", "--json", "h.json", "--junit", "h.xml", code=1)
+        done = self.history("check", "--html", "h.html", "--md", "h.md", "--json=h.json", "--junit", "h.xml", code=1)
         page = (self.dir / "h.html").read_text()
         self.assertNotIn("<script>alert", page)
         self.assertIn("data-chart", page)
@@ -404,15 +404,15 @@ class Files(HistoryCase):
         self.history("report", "--series", "nothing", code=3)
         self.history("check", code=1)
         for words, count in (([], 1), (["--series", "memory"], 0), (["--series", "gemm/n=1"], 1), (["--since", date(45)], 0)):
-            self.history("report", *words, "--json", "r.json", "--md", "r.md")
+            self.history("report", *words, "--json=r.json", "--md", "r.md")
             self.assertEqual(len(json.loads((self.dir / "r.json").read_text())["events"]), count, words)
             self.assertEqual("slower: 1" in (self.dir / "r.md").read_text(), count == 1, words)
 
     def test_twice_gives_equal_bytes(self):
         self.add(range(50), step=slower)
-        first = self.history("check", "--json", "-", code=1)
-        second = self.history("check", "--json", "-", code=1)
-        third = self.history("check", "--json", "-", code=1)
+        first = self.history("check", "--json", code=1)
+        second = self.history("check", "--json", code=1)
+        third = self.history("check", "--json", code=1)
         self.assertNotEqual(first.stdout, second.stdout, "the event is new only once")
         self.assertEqual(second.stdout, third.stdout)
 
@@ -427,16 +427,17 @@ class Branch(HistoryCase):
         self.add(range(60, 63), facts=on_branch, step=lambda machine, case, night: math.log(0.6) if case == CASES[0] else 0)
         before = self.check()
         self.assertEqual(before["night"], date(59))
-        report = self.check("--pr", "topic", code=1)
+        report = self.check("--branch", "topic", code=1)
         self.assertEqual([one["series"] for one in report["changes"] if one["verdict"] == "slower"],
                          [f"node1: imported/{CASES[0]} throughput"])
         self.assertEqual(self.check(), before)
-        self.check("--pr", "other", code=3)
+        self.check("--branch", "other", code=3)
+        self.refused("history", "check", "--store", "h.db", "--branch", "topic", "--junit", "junit.xml", says=("--junit", "--branch"))
 
     def test_a_branch_without_a_change_is_quiet(self):
         self.add(range(60))
         self.add(range(60, 61), facts=lambda machine, night: {"branch": "topic"})
-        report = self.check("--pr", "topic")
+        report = self.check("--branch", "topic")
         self.assertEqual({one["verdict"] for one in report["changes"]}, {"same"})
 
 

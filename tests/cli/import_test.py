@@ -43,11 +43,11 @@ class Import(AssayCase):
         self.write("g.json", {"context": {"date": "2026-01-31T13:00:00+01:00", "host_name": "box"}, "benchmarks": [
             *entries, {**entries[0], "run_type": "aggregate", "name": "BM_copy/8_mean", "real_time": 99}]})
         self.imported("gbench", "g.json")
-        self.assertEqual(self.figures(), {("BM_copy/8", "real_time"): (13e-6, "s", "lower"),
+        self.assertEqual(self.figures(), {("BM_copy/8", "cpu_time"): (1e-6, "s", "lower"), ("BM_copy/8", "real_time"): (13e-6, "s", "lower"),
                                           ("BM_copy/8", "bytes_per_second"): (2e9, "B/s", "higher")})
         [record] = self.records("run")
         self.assertEqual(len(record["samples"]["values"]), 7)
-        self.assertIsNotNone(record["metrics"][0]["ci95"])
+        self.assertIsNotNone(record["metrics"][1]["ci95"])
         run = json.loads((self.dir / "run/run.json").read_text())
         self.assertEqual((run["started"], run["environment"]["hostnames"], run["source"]),
                          ("2026-01-31T12:00:00Z", ["box"], {"format": "gbench", "file": "g.json"}))
@@ -121,6 +121,10 @@ class Import(AssayCase):
         self.assay("export", "csv", "r", "--out", "f.csv")
         self.imported("csv", "f.csv")
         self.assertEqual(self.figures(), {("memory/op=copy", "bandwidth"): (2e9, "B/s", "higher")})
+        # A case that was imported is called so once.
+        self.assay("export", "csv", "run", "--out", "g.csv")
+        self.assay("import", "csv", "g.csv", "--out", "again")
+        self.assertEqual(self.records("again")[0]["key"], "imported/memory/op=copy")
 
     def test_lines(self):
         self.write("l.txt", "# mine\nsort 1.5 s lower\nsort 1.7 s lower\nsort 1.6 s lower\nrate 3e6 items/s higher\n")
@@ -140,7 +144,7 @@ class Import(AssayCase):
         self.assertEqual(self.statuses(), {
             "good": ("ok", ""), "wrong": ("error", "wrong result"), "once": ("error", "lost it"),
             "mute": ("error", "it says no more than that an error occurred"), "gpu": ("skipped", "no GPU here"),
-            "never": ("error", "it ran no iteration"), "timeless": ("error", "it has no real_time")})
+            "never": ("error", "it ran no iteration"), "timeless": ("error", "it has no time")})
         self.assertIn("run: 7 cases", done.stdout)
         self.assertIn("6 not ok: 1 skipped, 5 error; the first imported/wrong: wrong result", done.stdout)
         self.assertEqual(self.not_ok(), 6)
@@ -211,16 +215,129 @@ class Import(AssayCase):
         self.assertEqual(self.statuses(), {"a": ("error", "killed"), "b": ("ok", "")})
         self.assertFalse(self.records("run")[1]["comparable"])
 
-    def test_aggregates_without_runs_and_names_are_named(self):
+    def test_entries_without_a_name_are_counted(self):
         self.write("g.json", {"benchmarks": [{"name": "a_mean", "run_name": "a", "run_type": "aggregate", "real_time": 1}, {}]})
         done = self.imported("gbench", "g.json", code=3)
-        self.assertIn("2 of its parts, the first benchmarks/1: has no name", done.stderr)
+        self.assertIn("1 of its parts, the first benchmarks/1: has no name", done.stderr)
+
+    def test_an_environment_tells_machines_apart_and_compare_names_what_differs(self):
+        def gbench(name, **context):
+            self.write(f"{name}.json", {"context": {"date": "2026-01-01T00:00:00Z", "host_name": "ci", "num_cpus": 8, **context},
+                                        "benchmarks": [{"name": "a", "cpu_time": 5, "real_time": 5}]})
+            self.assertEqual(self.assay("import", "gbench", f"{name}.json", "--out", name).returncode, 0)
+        gbench("release", library_build_type="release", compiler="gcc 14")
+        gbench("debug", library_build_type="debug", compiler="gcc 14")
+        text = self.assay("compare", "--base", "release", "--head", "debug").stdout
+        self.assertRegex(text, r"build_type +release +debug")
+        self.assertNotIn("gcc 14", text)
+        for day, cpu in ((1, "AMD EPYC 7763"), (2, "Intel Xeon 8370C")):
+            self.write("p.json", {"datetime": f"2026-01-0{day}T00:00:00Z", "machine_info": {"node": f"ci{day}", "cpu": {"brand_raw": cpu}},
+                                  "commit_info": {"id": "abc", "branch": "main"}, "benchmarks": [{"name": "a", "stats": {"median": 1}}]})
+            self.assay("import", "pytest-benchmark", "p.json", "--out", f"p{day}")
+            self.assay("history", "add", f"p{day}", "--machine-by", "class", "--store", "h.db")
+        exported = self.assay("history", "export", "--format", "jsonl", "--store", "h.db", "--out", "-").stdout
+        runs = [json.loads(line) for line in exported.splitlines() if '"kind":"run"' in line]
+        self.assertEqual({run["machine"] for run in runs}, {"AMD EPYC 7763", "Intel Xeon 8370C"})
+        self.assertEqual({run["branch"] for run in runs}, {"main"})
+
+    def test_directions_are_guessed_printed_and_can_be_said(self):
+        figures = {"bert/steptime_train:0": 100, "nccl-lat:default/busbw:0": 10, "x/odd": 5}
+        for side, factor in (("base", 1), ("head", 1.3)):
+            for i in range(3):
+                self.write(f"{side}{i}.jsonl", {"node": "n", **{
+                    name: value * (1 + i / 1000) * (1 / factor if "busbw" in name else factor) for name, value in figures.items()}})
+        def directions(*flags):
+            shutil.rmtree(self.dir / "base", ignore_errors=True), shutil.rmtree(self.dir / "head", ignore_errors=True)
+            for side in ("base", "head"):
+                done = self.assay("import", "superbench", *(f"{side}{i}.jsonl" for i in range(3)), "--out", side, *flags)
+                self.assertEqual(done.returncode, 0, done.stderr)
+            compared = self.assay("compare", "--base", *(f"base/00000{i}" for i in (1, 2, 3)), "--head", *(f"head/00000{i}" for i in (1, 2, 3)))
+            return done.stdout, compared.stdout
+        text, compared = directions()
+        self.assertIn("guessed: lower is better for steptime_train\n", text)
+        self.assertIn("guessed: higher is better for busbw, odd\n", text)
+        self.assertIn("slower: 2 · faster: 1", compared)
+        text, compared = directions("--better", "odd=lower")
+        self.assertNotIn("odd", text.split("guessed", 1)[1])
+        self.assertIn("slower: 3 · faster: 0", compared)
+        self.write("rules.yaml", "superbench:\n  rules:\n    r:\n      function: variance\n      criteria: lambda x:x>0.05\n"
+                                 "      metrics:\n        - x/.*\n")
+        self.assertIn("slower: 3 · faster: 0", directions("--rules", "rules.yaml")[1])
+        for flags, says in ((("--better", "none=lower"), "no metric or case"), (("--better", "odd=up"), "higher or lower"),
+                            (("--better", "lower"), "needs a name"), (("--commit-key", "x"), "is for gbench")):
+            self.refused("import", "superbench", "base0.jsonl", "--out", "none", *flags, says=says)
+
+    def test_worlds_of_nccl_tests_are_never_the_same_case(self):
+        def log(name, last, host):
+            self.write(f"{name}.log", "# Collective test starting: all_reduce_perf\n# Using devices\n"
+                       "#  Rank  0 Group  0 Pid 1 on worker-1 device  0 [0x8d] NVIDIA H100\n"
+                       f"#  Rank {last} Group  0 Pid 2 on {host} device  7 [0xb7] NVIDIA H100\n" + NCCL_TABLE.replace(" 3 ", " 0 "))
+            self.assertEqual(self.assay("import", "nccl-tests", f"{name}.log", "--out", name).returncode, 0)
+        log("r8", 7, "worker-1")
+        log("r16", 15, "worker-0")
+        record = self.records("r16")[0]
+        self.assertEqual((record["world"], record["ranks"][1]["host"], record["key"]),
+                         ({"ranks": 16, "nodes": 2}, "worker-0", "imported/all_reduce/float/sum/bytes=1073741824/out_of_place"))
+        run = json.loads((self.dir / "r16/run.json").read_text())
+        self.assertEqual((run["environment"]["hostnames"], len(run["environment"]["gpus"])), (["worker-0", "worker-1"], 8))
+        text = self.assay("compare", "--base", "r8", "--head", "r16").stdout
+        self.assertIn("No case was measured in the same way", text)
+        figure = self.assay("report", "r16").stdout.split("The figures that matter")[1].split("Suites")[0]
+        self.assertIn("bytes=2147483648", figure)
+
+    def test_a_log_of_a_launcher_is_read_and_its_other_lines_counted(self):
+        lines = [f"[1,0]<stdout>:{line}" for line in NCCL_TABLE.splitlines()]
+        first, second = lines[4].split("4000.0")
+        lines[4:5] = [first + "worker-0:21:35 [0] NCCL INFO Channel 00/02 : 0 1", "[1,0]<stdout>:  4000.0" + second, "[1,0]<stdout>:hello"]
+        self.write("all_reduce.log", "\n".join(lines) + "\n")
+        done = self.imported("nccl-tests", "all_reduce.log")
+        self.assertEqual(self.figures()["all_reduce/float/sum/bytes=1073741824/in_place", "busbw"], (458.30e9, "B/s", "higher"))
+        self.assertIn("not read: 1 of its parts, the first line 7: hello", done.stderr)
+
+    def test_times_are_utc_and_those_that_cannot_be_read_are_refused(self):
+        self.write("g.json", '{"context": {\n "date": "tomorrow"},\n "benchmarks": [{"name": "a", "cpu_time": 1}]}')
+        self.refused("import", "gbench", "g.json", "--out", "none", says="g.json: line 2: the time \"tomorrow\"")
+        header = "time,machine,case,metric,unit,better,value\n"
+        self.write("t.csv", header + "2026-01-31T00:30:00+01:00,m,a,rate,1,higher,5\nsoon,m,a,rate,1,higher,5\n")
+        self.refused("import", "csv", "t.csv", "--out", "none", says="t.csv: line 3: the time \"soon\"")
+        self.write("t.csv", header + "2026-01-31T00:30:00+01:00,m,a,rate,1,higher,5\n")
+        self.imported("csv", "t.csv")
+        self.assertEqual(json.loads((self.dir / "run/run.json").read_text())["started"], "2026-01-30T23:30:00Z")
+        self.write("j.json", {"start_time": "2026-07-01 03:00:00", "results": [
+            {"size": 8, "out_of_place": {"alg_bw": 1, "bus_bw": 1}}]})
+        done = self.assay("import", "nccl-tests", "j.json", "--out", "j")
+        self.assertIn("no zone", done.stderr)
+        self.assertEqual(json.loads((self.dir / "j/run.json").read_text())["started"], "2026-07-01T03:00:00Z")
+
+    def test_other_formats(self):
+        for format, text, figure in (
+                ("bmf", {"a": {"latency": {"value": 5}}}, (("a", "latency"), (5, "1", "lower"))),
+                ("hyperfine", {"results": [{"command": "a", "times": [1, 2, 3]}]}, (("a", "time"), (2, "s", "lower"))),
+                ("asv", {"results": {"a.time_b": 0.5}}, (("a.time_b", "time"), (0.5, "s", "lower"))),
+                ("nvbandwidth", {"nvbandwidth": {"testcases": [
+                    {"name": "h2d", "status": "Passed", "bandwidth_description": "bandwidth (GB/s)", "bandwidth_matrix": [["5"]]}]}},
+                 (("h2d/row=0/column=0", "bandwidth"), (5e9, "B/s", "higher"))),
+                ("rccl-tests", NCCL_TABLE, (("f/float/sum/bytes=1073741824/in_place", "busbw"), (458.30e9, "B/s", "higher"))),
+                ("otava", "time,a_latency\n2026-01-01,5\n", (("a_latency", "value"), (5, "1", "lower"))),
+                ("github-action", 'window.BENCHMARK_DATA = {"entries": {"x": [{"date": 1767225600000, "tool": "go", "benches":'
+                 ' [{"name": "a", "value": 5, "unit": "s"}]}]}}', (("a", "value"), (5, "s", "lower")))):
+            with self.subTest(format):
+                self.write("f", text)
+                done = self.assay("import", format, "f", "--out", format)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(self.figures(format)[figure[0]], figure[1])
+
+    def test_a_machine_twice_in_a_file_is_two_runs(self):
+        self.write("s.jsonl", '{"node": "a", "x/rate": 1}\n{"node": "a", "x/rate": 2}\n')
+        done = self.imported("superbench", "s.jsonl")
+        self.assertEqual([self.figures(f"run/00000{i}")["x/rate", "value"][0] for i in (1, 2)], [1, 2])
+        self.assertIn("a comes more than once", done.stderr)
 
     def test_nan_is_unknown(self):
         self.write("g.json", '{"benchmarks": [{"name": "a \\" NaN", "real_time": 2, "time_unit": "s", "ratio": NaN, "speed": -Infinity},'
                              ' {"name": "b", "real_time": NaN}]}')
         self.imported("gbench", "g.json")
-        self.assertEqual(self.statuses(), {'a " NaN': ("ok", ""), "b": ("error", "it has no real_time")})
+        self.assertEqual(self.statuses(), {'a " NaN': ("ok", ""), "b": ("error", "it has no time")})
 
     def test_what_no_longer_holds_fails_compare_history_and_check(self):
         def run(day, name, *entries):

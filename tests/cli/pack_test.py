@@ -75,7 +75,7 @@ class Pack(AssayCase):
 
     def all_forms(self, *words):
         """Exit code, text, JSON and JUnit of a check."""
-        done = self.assay("check", *words, "--json", "o.json", "--junit", "o.xml")
+        done = self.assay("check", *words, "--json=o.json", "--junit", "o.xml")
         return done.returncode, done.stdout, (self.dir / "o.json").read_bytes(), (self.dir / "o.xml").read_bytes()
 
     def found(self, *says, name="p.tar"):
@@ -91,7 +91,7 @@ class Pack(AssayCase):
                 self.floors(at_least, **more)
                 plain = self.all_forms("runs/a", "b", "--floors", "f.json")
                 self.assertEqual(plain[0], code)
-                packing = self.packed("b", "runs/a", code=code, words=["--json", "o.json", "--junit", "o.xml"])
+                packing = self.packed("b", "runs/a", code=code, words=["--json=o.json", "--junit", "o.xml"])
                 self.assertEqual(packing.stdout, plain[1])
                 self.assertEqual((self.dir / "o.json").read_bytes(), plain[2])
                 for name in ("runs", "b", "f.json"):
@@ -218,7 +218,7 @@ class Pack(AssayCase):
                 self.found(says)
         # The whole verdict of a better record: figure, verdict and sums fit each other, the samples do not.
         self.run_dir(self.record(value=4e9), name="better/r")
-        better = self.assay("check", "better/r", "--floors", "f.json", "--json", "o.json", "--junit", "o.xml")
+        better = self.assay("check", "better/r", "--floors", "f.json", "--json=o.json", "--junit", "o.xml")
         self.assertEqual(better.returncode, 0)
         self.pack.write_bytes(whole)
         self.forge(**{"runs/1/r/records.jsonl": (self.dir / "better/r/records.jsonl").read_bytes(),

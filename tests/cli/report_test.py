@@ -27,7 +27,7 @@ class Report(AssayCase):
 
     def test_writes_markdown_and_json_in_base_units(self):
         self.run_dir(self.record())
-        done = self.assay("report", "r", "--md", "out.md", "--json", "out.json")
+        done = self.assay("report", "r", "--md", "out.md", "--json=out.json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("| launch fork\\_join | 1.00 us |", (self.dir / "out.md").read_text())
         document = json.loads((self.dir / "out.json").read_text())
@@ -107,7 +107,7 @@ class Report(AssayCase):
             self.write(f"copies/b/{name}", (self.dir / "b" / name).read_bytes())
         outputs = set()
         for dirs in (("a", "b", "c"), ("c", "a", "b"), ("b", "c", "a", "copies/b"), ("a", "a", "c", "b", "./b")):
-            done = self.assay("report", *dirs, "--json", "out.json", "--md", "out.md")
+            done = self.assay("report", *dirs, "--json=out.json", "--md", "out.md")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual("the same run as" in done.stderr, "copies/b" in dirs)
             outputs.add(((self.dir / "out.json").read_bytes(), (self.dir / "out.md").read_bytes()))
@@ -130,7 +130,7 @@ class Report(AssayCase):
             {"name": "latency", "value": 0, "unit": "s", "ci95": [None, 1], "of_peak": 0, "reference": 0},
             {"name": "x", "value": 1e308, "unit": "FLOP/s", "ci95": [-1e308, 1e308]}, {"name": "y"}]) for i, samples in enumerate(odd)]
         self.run_dir(*records)
-        done = self.assay("report", "r", "--md", "out.md", "--json", "out.json")
+        done = self.assay("report", "r", "--md", "out.md", "--json=out.json")
         self.assertEqual(done.returncode, 0, done.stderr)
         for text in (done.stdout, (self.dir / "out.md").read_text(), (self.dir / "out.json").read_text()):
             self.assertNotRegex(text, r"\b(nan|NaN|inf|Infinity)\b")

@@ -28,7 +28,7 @@ def call(op, ranks, size, seconds, **members):
 class ScalingReport(AssayCase):
     def report(self, *dirs):
         """The tables of the report's JSON, and its text."""
-        done = self.assay("report", *dirs, "--json", "out.json", "--md", "out.md")
+        done = self.assay("report", *dirs, "--json=out.json", "--md", "out.md")
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.tables(), done.stdout
 

@@ -37,7 +37,7 @@ class Size(AssayCase):
         self.assertGreaterEqual(ends["high"], value)
 
     def test_ranges_contain_published_runs(self):
-        read = self.size("--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm", "--gpus", "8..64")
+        read = self.size("--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm", "--count", "8..64")
         self.assertEqual({each["basis"] for each in read["ranked"]}, {"sheet"})
         for hardware, tokens in {"a100-sxm-80gb": 3760, "h100-sxm": 9600}.items():
             for gpus in (8, 64):
@@ -53,7 +53,7 @@ class Size(AssayCase):
         self.assertLessEqual(one["total_bytes"], one["memory_bytes"])
 
     def test_what_is_chosen_is_what_estimate_says(self):
-        read = self.size("--set", "seq=4096", "--hardware", "h100-sxm", "--gpus", "8")
+        read = self.size("--set", "seq=4096", "--hardware", "h100-sxm", "--count", "8")
         one = read["ranked"][0]
         for samples, code in ((one["micro_batch"], 0), (2 * one["micro_batch"], 1)):
             sets = f"seq=4096,precision=bf16,dp=8,zero={one['layout']['zero']},micro_batch={samples}," \
@@ -65,7 +65,7 @@ class Size(AssayCase):
 
     def test_records_are_the_best_basis(self):
         run = self.run_dir(trained(8, 8 * 9000), trained(8, 1, seq=2048), trained(8, 1, model="llama-3-8b"))
-        read = self.size("--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm", "--gpus", "8..16", "--from", run)
+        read = self.size("--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm", "--count", "8..16", "--from", run)
         one = self.of(read, "h100-sxm", 8)
         self.assertEqual(one["basis"], "records")
         self.assertAlmostEqual(one["items_per_gpu_second"]["low"], 9000 / 1.05, places=6)
@@ -85,14 +85,14 @@ class Size(AssayCase):
     def test_a_slice_is_a_record(self):
         run = self.run_dir(trained(1, 1, family="slice", metrics=[
             {"name": "predicted_throughput", "value": 8000, "unit": "tokens/s", "ci95": [7000, 9000]}]))
-        one = self.size("--set", "seq=4096", "--hardware", "h100-sxm", "--gpus", "8", "--from", run)["ranked"][0]
+        one = self.size("--set", "seq=4096", "--hardware", "h100-sxm", "--count", "8", "--from", run)["ranked"][0]
         self.assertEqual(one["basis"], "records")
         self.assertAlmostEqual(one["items_per_gpu_second"]["high"], 9000, places=6)
         self.assertAlmostEqual(one["items_per_gpu_second"]["low"], 0.47 * 7000, places=6)
 
     def test_an_anchor_reaches_the_other_machine(self):
         """fms-fsdp measured 2.55 x between the two; the peaks alone would say 3.17 x."""
-        read = self.size("--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm", "--gpus", "64", "--anchor",
+        read = self.size("--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm", "--count", "64", "--anchor",
                          "a100-sxm-80gb=3760")
         own, other = self.of(read, "a100-sxm-80gb", 64), self.of(read, "h100-sxm", 64)
         self.assertEqual((own["basis"], other["basis"]), ("anchor", "anchor"))
@@ -104,7 +104,7 @@ class Size(AssayCase):
     def test_a_price_of_ones_own_is_never_lost(self):
         own = {**PRICES, "prices": [{"instance_type": "p5.48xlarge", "price": 40.00}, {"instance_type": "box", "price": 1},
                                     {"instance_type": "p4de.24xlarge", "gpus": 8, "price": 20}]}
-        words = ["--set", "seq=4096", "--hardware", "h100-sxm,a100-sxm-80gb", "--gpus", "8", "--prices", self.write("own.json", own)]
+        words = ["--set", "seq=4096", "--hardware", "h100-sxm,a100-sxm-80gb", "--count", "8", "--prices", self.write("own.json", own)]
         read = self.size(*words)
         self.assertEqual({each["hardware"]: each["price"]["usd_per_hour"] for each in read["ranked"]},
                          {"h100-sxm": 40, "a100-sxm-80gb": 20})
@@ -115,7 +115,7 @@ class Size(AssayCase):
     def test_only_ranges_that_do_not_overlap_are_ordered(self):
         anchors = ["--anchor", "a100-sxm-80gb=3760", "--anchor", "h100-sxm=9600"]
         prices = self.write("own.json", PRICES)
-        words = ["--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm", "--gpus", "8", "--prices", prices]
+        words = ["--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm", "--count", "8", "--prices", prices]
         read = self.size(*words, *anchors)
         # USD per token: 16 / 3760 and 40 / 9600 differ by 2 %, the allowances by 15 %.
         self.assertEqual([each["place"] for each in read["ranked"]], [1, 1])
@@ -140,12 +140,12 @@ class Size(AssayCase):
         self.assertRegex(text, r"h100-sxm x 8, now USD 400\.00 an hour, is surely cheaper below USD \S+, dearer above USD ")
 
     def test_without_records_the_sheet_is_a_lower_bound(self):
-        text = self.assay("size", "gpt2-tiny", "--tokens", "1M", "--hardware", "l4,l40s", "--gpus", "1").stdout
+        text = self.assay("size", "gpt2-tiny", "--tokens", "1M", "--hardware", "l4,l40s", "--count", "1").stdout
         self.assertIn("a lower bound from l4's sheet; no upper one: nothing like it is published", text)
         self.assertIn("Assay over PyTorch: unknown", text)
         self.assertRegex(text, r"l4 x 1: at least \S+ h, no price is known")
         self.assertIn("CheckFreq", text)
-        read = self.size("--hardware", "l40s", "--gpus", "1", model="gpt2-tiny", tokens="1M")
+        read = self.size("--hardware", "l40s", "--count", "1", model="gpt2-tiny", tokens="1M")
         self.assertIsNone(read["ranked"][0]["hours"]["high"])
         self.assertIsNone(read["ranked"][0]["items_per_gpu_second"]["low"])
         self.assertEqual(read["items"], 1e6)
@@ -154,12 +154,12 @@ class Size(AssayCase):
         sheet = self.write("sheet/box.json", {
             "schema": 1, "description": "a box", "kind": "cpu", "match": ["box"], "peak": {"bf16": 1e12},
             "memory_bytes": 64 << 30, "sources": {"peak": "made up here", "memory_bytes": "made up here"}})
-        one = self.size("--hardware", sheet, "--gpus", "1", model="gpt2-124m")["ranked"][0]
+        one = self.size("--hardware", sheet, "--count", "1", model="gpt2-124m")["ranked"][0]
         self.assertEqual(one["assay_over_pytorch"]["value"], 1.52)
         self.assertIn("docs/beside-others.md", one["assay_over_pytorch"]["source"])
 
     def test_what_does_not_hold_it_says_by_how_much_and_what_would(self):
-        read = self.size("--hardware", "t4,h100-sxm", "--gpus", "1", "--set", "seq=4096", code=1)
+        read = self.size("--hardware", "t4,h100-sxm", "--count", "1", "--set", "seq=4096", code=1)
         self.assertEqual(read["ranked"], [])
         reasons = {each["hardware"]: each for each in read["rejected"]}
         self.assertIn("has no peak in bf16", reasons["t4"]["reason"])
@@ -168,20 +168,20 @@ class Size(AssayCase):
         done = self.assay("estimate", LLAMA_7B, "--set", "seq=4096,precision=bf16,micro_batch=1,checkpointing=full",
                           "--hardware", "h100-sxm", "--json")
         self.assertEqual(json.loads(done.stdout)["short_by_bytes"], short)
-        words = next(would for would in read["would_fit"] if would.startswith("h100-sxm x ")).split("--gpus ")
-        fits = self.size("--hardware", "h100-sxm", "--gpus", words[1], "--set", "seq=4096")
+        words = next(would for would in read["would_fit"] if would.startswith("h100-sxm x ")).split("--count ")
+        fits = self.size("--hardware", "h100-sxm", "--count", words[1], "--set", "seq=4096")
         self.assertEqual(len(fits["ranked"]), 1)
-        text = self.assay("size", LLAMA_7B, "--tokens", "1e9", "--hardware", "h100-sxm", "--gpus", "1").stdout
+        text = self.assay("size", LLAMA_7B, "--tokens", "1e9", "--hardware", "h100-sxm", "--count", "1").stdout
         self.assertIn("nothing fits", text)
         self.assertIn("what would: h100-sxm x ", text)
 
     def test_what_ranks_cannot_divide_needs_more_memory(self):
-        read = self.size("--set", "precision=fp8,seq=4096", "--hardware", "h100-sxm", "--gpus", "8", code=1)
+        read = self.size("--set", "precision=fp8,seq=4096", "--hardware", "h100-sxm", "--count", "8", code=1)
         needed = 80000000000 + read["rejected"][0]["short_by_bytes"]
         self.assertEqual(read["would_fit"], [f"hardware with {needed / 2**30:.0f} GiB for each rank"])
 
     def test_budget_and_deadline(self):
-        words = ["--set", "seq=4096", "--hardware", "h100-sxm", "--gpus", "8..64", "--anchor", "h100-sxm=10000"]
+        words = ["--set", "seq=4096", "--hardware", "h100-sxm", "--count", "8..64", "--anchor", "h100-sxm=10000"]
         # 1e11 tokens at 8e4 a second are 347 h on 8, 43 h on 64 GPUs, before allowances.
         read = self.size(*words, "--deadline", "95")
         self.assertEqual(sorted((each["gpus"], each["meets_deadline"]) for each in read["ranked"]), [(32, None), (64, True)])
@@ -189,17 +189,17 @@ class Size(AssayCase):
         read = self.size(*words, "--deadline", "40", code=1)
         self.assertEqual((read["ranked"], read["would_fit"]), ([], ["h100-sxm x 64: --deadline 44"]))
         self.size(*words, "--deadline", "44")
-        read = self.size(*words, "--budget", "1000", code=1)   # 19,100 USD whatever the number
+        read = self.size(*words, "--max-usd", "1000", code=1)   # 19,100 USD whatever the number
         self.assertIn("costs at least USD 19,1", read["rejected"][0]["reason"])
-        self.size(*words, "--budget", read["would_fit"][0].split("--budget ")[1])
-        self.assertEqual({each["within_budget"] for each in self.size(*words, "--budget", "30000")["ranked"]}, {True})
-        text = self.assay("size", LLAMA_7B, "--tokens", "1e11", *words, "--budget", "20000").stdout
+        self.size(*words, "--max-usd", read["would_fit"][0].split("--max-usd ")[1])
+        self.assertEqual({each["within_budget"] for each in self.size(*words, "--max-usd", "30000")["ranked"]}, {True})
+        text = self.assay("size", LLAMA_7B, "--tokens", "1e11", *words, "--max-usd", "20000").stdout
         self.assertIn("; may exceed the budget", text)
-        text = self.assay("size", LLAMA_7B, "--tokens", "1e11", "--set", "seq=4096", "--hardware", "h100-sxm", "--gpus",
-                          "1..8", "--budget", "5").stdout
+        text = self.assay("size", LLAMA_7B, "--tokens", "1e11", "--set", "seq=4096", "--hardware", "h100-sxm", "--count",
+                          "1..8", "--max-usd", "5").stdout
         self.assertRegex(text, r"h100-sxm x 1: does not hold it.*\n  h100-sxm x 2 to 8: costs at least USD ")
         # Without a price nothing can be said of the cost.
-        self.size("--hardware", "l4", "--gpus", "1", "--budget", "5", model="gpt2-tiny", tokens="1e6", code=3)
+        self.size("--hardware", "l4", "--count", "1", "--max-usd", "5", model="gpt2-tiny", tokens="1e6", code=3)
 
     def test_not_enough_is_known(self):
         read = self.size("--hardware", "epyc-7763", model="gpt2-tiny", code=3)
@@ -213,10 +213,10 @@ class Size(AssayCase):
         for tokens in ("0", "-5", "1e300"):
             refused(says=["--tokens", "at least 1"], tokens=tokens)
         refused(says=["--tokens", "many"], tokens="many")
-        refused("--gpus", "64..1", says=["64..1 is reversed", "did you mean 1..64"])
-        refused("--gpus", "0", says="from 1 to 16384")
-        refused("--gpus", "1..x", says="--gpus")
-        refused("--budget", "0", says=["--budget", "above 0"])
+        refused("--count", "64..1", says=["64..1 is reversed", "did you mean 1..64"])
+        refused("--count", "0", says="from 1 to 16384")
+        refused("--count", "1..x", says="--count")
+        refused("--max-usd", "0", says=["--max-usd", "above 0"])
         refused("--deadline", "-1", says=["--deadline", "above 0"])
         refused("--deadline", "soon", says="--deadline")
         refused("--anchor", "h100-sxm", says="must be MACHINE=TOKENS_PER_S")
@@ -236,7 +236,7 @@ class Size(AssayCase):
         env = self.mini_model(1)
         path = self.dir / "configs/sizing/published.json"
         path.write_text(path.read_text().replace('"tokens_per_gpu"', '"tokens_per_gqu"', 1))
-        self.refused("size", "gpt2-tiny", "--tokens", "1e9", "--gpus", "1", env=env, lines=2,
+        self.refused("size", "gpt2-tiny", "--tokens", "1e9", "--count", "1", env=env, lines=2,
                      says=["published.json: /training/0"])
 
 

@@ -1,4 +1,5 @@
 """assay run over four hosts, which are network namespaces: hostfile, environment, mpirun; hosts and links that fail."""
+import json
 import os
 import re
 import signal
@@ -39,6 +40,10 @@ class OverHosts(ClusterCase):
                                    env=self.hosts.environment(**self.mark, **(env or {})))
         self.started.append(process)
         return process
+
+    def ended(self):
+        with open(os.path.join(self.out, "run.json")) as file:
+            return json.load(file).get("ended")
 
     def supervisor(self):
         """Its pid; the processes above it entered the namespace."""
@@ -130,9 +135,13 @@ class OverHosts(ClusterCase):
         broken = [record for record in self.records() if record["status"] != "ok"]
         self.assertTrue(broken, err)
         self.assertIn("h3", broken[0]["reason"])
+        self.assertEqual(broken[0]["failure"]["host"], "h3")
+        self.assertIn(broken[0]["failure"]["kind"], ("lost_host", "timeout"))   # by the agent's silence or the worker's
+        self.assertEqual(self.ended()["lost"], ["h3"])
         self.hosts.restore("h3")
         done = self.run_on("h1", "--resume", self.out, "--hostfile", self.hosts.hostfile())
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIsNone(self.ended())   # all are back
         self.complete(30)
 
     def test_kill_9_of_the_supervisor_ends_every_host(self):

@@ -5,7 +5,6 @@ import os
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -17,55 +16,36 @@ from testbed import BINARY, alive, main, wait_for  # noqa: E402
 
 
 class Proxy:
-    """Relays between an agent and its supervisor and changes the agent's messages, line by line."""
+    """Relays between an agent and its supervisor and changes the agent's messages, line by line. It knows the token."""
 
-    def __init__(self, port, change):
-        self.change, self.target = change, port
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.serve, daemon=True).start()
+    def __init__(self, port, token, change):
+        self.relay = subprocess.Popen([os.environ["ASSAY_CHANNEL_RELAY"], str(port), token], text=True,
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.port = int(self.relay.stdout.readline())
+        self.thread = threading.Thread(target=self.pass_on, args=(change,), daemon=True)
+        self.thread.start()
 
-    def serve(self):
+    def pass_on(self, change):
         try:
-            near, _ = self.listener.accept()
-            far = wait_for(self.reach, "the supervisor")
-        except (OSError, AssertionError):
-            return
-        back = threading.Thread(target=self.pass_on, args=(far, near, lambda line: line), daemon=True)
-        back.start()
-        self.pass_on(near, far, lambda line: json.dumps(self.change(json.loads(line))) + "\n")
-        back.join()
-        for end in (near, far):
-            end.close()
-
-    def reach(self):
-        try:
-            return socket.create_connection(("127.0.0.1", self.target))
-        except OSError:
-            return None
-
-    @staticmethod
-    def pass_on(source, sink, change):
-        try:
-            for line in source.makefile("r"):
-                sink.sendall(change(line).encode())
+            for line in self.relay.stdout:
+                self.relay.stdin.write(json.dumps(change(json.loads(line))) + "\n")
+                self.relay.stdin.flush()
         except OSError:
             pass
-        for end in (source, sink):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
     def close(self):
-        self.listener.close()
+        self.relay.kill()
+        self.relay.wait()
+        self.thread.join()
+        self.relay.stdin.close()
+        self.relay.stdout.close()
 
 
 class Hosts(HostsCase):
     def run_with_agent(self, change=None, agent_words=None, **more):
         """Runs on two hosts, the second behind a proxy; the results of supervisor and agent."""
         port = free_port()
-        proxy = Proxy(port, change) if change else None
+        proxy = Proxy(port, self.rank(1, 2, port)["ASSAY_TOKEN"], change) if change else None
         words = [*self.probe("ok"), "--ranks", "2", "--trace"]
         env = {**os.environ, **self.rank(1, 2, proxy.port if proxy else port, **more)}
         agent = subprocess.Popen([*HOST_NAME_PREFIX, *self.command(*(agent_words or words))], cwd=self.folder, text=True, env=env,

@@ -14,8 +14,10 @@ int main(int argc, char** argv) {
   namespace fs = std::filesystem;
   const std::map<std::string, fuzz::Target> targets = {
       {"analysis", fuzz::analysis},     {"audits", fuzz::audits}, {"channel", fuzz::channel},
-      {"checkpoint", fuzz::checkpoint}, {"floors", fuzz::floors}, {"foreign", fuzz::foreign},
+      {"checkpoint", fuzz::checkpoint}, {"expectation", fuzz::expectation},
+ {"floors", fuzz::floors}, {"foreign", fuzz::foreign},
       {"history", fuzz::history},       {"hosts", fuzz::hosts},   {"jpeg", fuzz::jpeg},
+      {"kernel_log", fuzz::kernel_log},
       {"message", fuzz::message},       {"model", fuzz::model},   {"pack", fuzz::pack},
       {"peer_tools", fuzz::peer_tools}, {"plan", fuzz::plan},     {"prices", fuzz::prices},
       {"record", fuzz::record},         {"run", fuzz::run},       {"tar", fuzz::tar},

@@ -62,7 +62,7 @@ class Scale(HistoryCase):
                 added += self.spent("", "history", "add", "runs", "--store", "h.db")[1]
                 shutil.rmtree(self.dir / "runs")
         print(f"{NIGHTS} nights added: {added:.1f} CPU seconds", flush=True)
-        self.spent("all nights analysed", "history", "check", "--store", "h.db", "--json", "h.json", "--html", "h.html",
+        self.spent("all nights analysed", "history", "check", "--store", "h.db", "--json=h.json", "--html", "h.html",
                    code=1)
         size = sum(os.path.getsize(path) for path in self.dir.glob("h.db*"))
         print(f"store: {size / 2**20:.0f} MiB, {size / (SERIES * NIGHTS):.1f} bytes a figure; page: "
@@ -76,7 +76,7 @@ class Scale(HistoryCase):
         slower = {name for name in event["series"] if "family3/" in name}
         self.assertEqual(len(slower), SERIES // 20)
         self.assertLessEqual(len(event["series"]), 1.01 * SERIES // 20, "chance adds few")
-        self.spent("the same again", "history", "check", "--store", "h.db", "--json", "again.json", code=1)
+        self.spent("the same again", "history", "check", "--store", "h.db", "--json=again.json", code=1)
         again = json.loads((self.dir / "again.json").read_text())
         for one in (report, again):
             for event in one["events"]:

@@ -38,7 +38,7 @@ class Nights(HistoryCase):
         try:
             for number in range(CAUSE, NIGHTS):
                 self.night(number)
-                done = self.assay("history", "check", "--store", "h.db", "--json", "-")
+                done = self.assay("history", "check", "--store", "h.db", "--json")
                 if number == CAUSE:
                     suspects = [one["series"] for one in json.loads(done.stdout)["suspects"] if one["same_night"]]
                     print(f"{len(suspects)} series suspected that night", flush=True)

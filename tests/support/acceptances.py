@@ -1,5 +1,6 @@
 """Finished acceptances of made-up hosts, written as `assay accept` leaves them: `assay accept --resume DIR` judges them again
-and runs nothing. Hosts are blamed as builds of schema 1 and 2 do it: in the words of checks, reasons and flags."""
+and runs nothing. Hosts are blamed twice: by members, and in the words of checks, reasons and flags as builds did it that had no
+such members."""
 
 import hashlib
 import json
@@ -25,9 +26,25 @@ def each(values, key=GEMM, **more):
     return [record(key, [host], value, **more) for host, value in values.items()]
 
 
-def wrong(*detail):
-    return {"status": "failed", "checks": [{"name": "wrong_elements", "passed": False, "value": 1.0, "limit": 0.0,
-                                            "detail": list(detail)}]}
+BY_MEMBERS = ("failure", "slow_rank")   # and "culprits" of checks: what older builds said in words alone
+
+
+def wrong(*detail, culprits=()):
+    """`culprits`: pairs of a rank that found something wrong, and of whose message it was (None: not known)."""
+    ranks = {rank for rank, _ in culprits}
+    return {"status": "failed", "failure": {"kind": "wrong_result", "rank": ranks.pop() if len(ranks) == 1 else None, "host": None},
+            "checks": [{"name": "wrong_elements", "passed": False, "value": 1.0, "limit": 0.0, "detail": list(detail),
+                        "culprits": [{"rank": rank, "sender": sender} for rank, sender in culprits]}]}
+
+
+def broke(reason, kind, host=None):
+    return {"status": "error", "reason": reason, "failure": {"kind": kind, "rank": None, "host": host}}
+
+
+def in_words(record):
+    """A record as a build wrote it that had none of these members."""
+    return {**{name: value for name, value in record.items() if name not in BY_MEMBERS},
+            "checks": [{name: value for name, value in check.items() if name != "culprits"} for check in record["checks"]]}
 
 
 def pairs(hosts, slow=None, **more):
@@ -68,7 +85,7 @@ def floor(at_least, **more):
             **more}
 
 
-SLOW_RANK = {"flags": ["slow rank: rank 1 on b took 2.1 times as long as the others"]}
+SLOW_RANK = {"flags": ["slow rank: rank 1 on b took 2.1 times as long as the others"], "slow_rank": {"rank": 1, "ratio": 2.1}}
 XID = {"id": "xid-fatal", "severity": "fault", "device": "0000:1b:00.0", "seen": "XID 79 at 2026-01-01T00:00:00Z, 2 times",
        "meaning": "the GPU has fallen off the bus", "fix": "power-cycle the machine"}
 SWAP = {"id": "swap", "severity": "warning", "device": "", "seen": "8 GB of swap are used", "meaning": "memory is short", "fix": "x"}
@@ -85,23 +102,25 @@ ACCEPTANCES = {
         **whole(["a", "c"]), "host": [attempt(THREE, *each({"a": 1e11, "c": 1e11}), *each({"b": 1e11}, **wrong("row 7")))]}},
     "breaks-on-one": {"hosts": THREE, "stages": {
         **whole(["b", "c"]), "host": [attempt(THREE, *each({"b": 1e11, "c": 1e11}),
-                                              *each({"a": None}, status="error", reason="rank 0 was killed by SIGSEGV"))]}},
+                                              *each({"a": None}, **broke("rank 0 was killed by SIGSEGV", "crashed")))]}},
     "breaks-everywhere": {"hosts": THREE, "stages": whole(THREE, host=[
-        attempt(THREE, *each({host: None for host in THREE}, status="error", reason="out of memory"))])},
+        attempt(THREE, *each({host: None for host in THREE}, **broke("out of memory", "out_of_memory")))])},
     "skipped": {"hosts": THREE, "stages": whole(THREE, host=[
         attempt(THREE, *each({host: None for host in THREE}, status="skipped", reason="no AMX"))])},
     "slow-sender": {"hosts": FOUR, "stages": {
         **whole(["a", "b", "d"]), "host": whole(FOUR)["host"],
         "pairs": [attempt(FOUR, pairs(FOUR, {("c", other): 1e9 for other in "abd"})), attempt(["a", "b", "d"], pairs(["a", "b", "d"]))]}},
     "slow-link": {"hosts": FOUR, "stages": whole(FOUR, pairs=[attempt(FOUR, pairs(FOUR, {("b", "c"): 2e9, ("c", "b"): 2e9}))])},
-    "wrong-sum": blamed("c", record(SUM, FOUR, **wrong("rank 2: element 5 is 7, not 6"))),
-    "wrong-sender": blamed("c", record(SUM, FOUR, **wrong("rank 0: from c: element 5", "rank 1: from c: element 5"))),
+    "wrong-sum": blamed("c", record(SUM, FOUR, **wrong("rank 2: element 5 is 7, not 6", culprits=[(2, None)]))),
+    "wrong-sender": blamed("c", record(SUM, FOUR, **wrong("rank 0: from c: element 5", "rank 1: from c: element 5",
+                                                             culprits=[(0, 2), (1, 2)]))),
     "wrong-everywhere": {"hosts": THREE, "stages": whole(THREE, collectives=[
-        attempt(THREE, record(SUM, THREE, **wrong("rank 0: x", "rank 1: x", "rank 2: x")))])},
-    "lost-host": blamed("b", record(SUM, FOUR, status="error", reason="host b is lost: no heartbeat for 30 s")),
+        attempt(THREE, record(SUM, THREE, **wrong("rank 0: x", "rank 1: x", "rank 2: x",
+                                                   culprits=[(0, None), (1, None), (2, None)])))])},
+    "lost-host": blamed("b", record(SUM, FOUR, **broke("host b is lost: no heartbeat for 30 s", "lost_host", "b"))),
     "straggler": blamed("b", record(SUM, FOUR, **SLOW_RANK), record(BROADCAST, FOUR, **SLOW_RANK)),
     "no-culprit": {"hosts": THREE, "stages": whole(THREE, collectives=[
-        attempt(THREE, record(SUM, THREE, status="error", reason="out of memory"))])},
+        attempt(THREE, record(SUM, THREE, **broke("out of memory", "out_of_memory")))])},
     "not-started": {"hosts": THREE, "stages": {
         **whole(["a", "c"]), "host": [attempt(THREE, *each({"a": 1e11, "c": 1e11}),
                                               lost={"b": "assay: cannot start on b: connect to host b: No route to host"})]}},
@@ -122,8 +141,9 @@ def sha256(text):
     return hashlib.sha256(text if isinstance(text, bytes) else text.encode()).hexdigest()
 
 
-def write_acceptance(folder, name, schema=2):
-    """Writes one of them below `folder`; the words of the command that judges it again, and the folder it writes to."""
+def write_acceptance(folder, name, schema=2, words=True, edit=lambda value: value):
+    """Writes one of them below `folder`, in words or by members; the words of the command that judges it again, and the folder
+    it writes to. `edit` changes a record, an attempt or an audit before it is written."""
     folder, case = pathlib.Path(folder), ACCEPTANCES[name]
     out = folder / "out"
 
@@ -146,15 +166,15 @@ def write_acceptance(folder, name, schema=2):
     stages = {}
     for stage, attempts in case["stages"].items():
         for number, each_attempt in enumerate(attempts, 1):
-            kept = dict(each_attempt)
-            records = [{**one, "schema": schema} for one in kept.pop("records")]
+            kept = edit({name: value for name, value in each_attempt.items() if name != "records"})
+            records = [edit({**(in_words(one) if words else one), "schema": schema}) for one in each_attempt["records"]]
             kept["dir"] = stage if number == 1 else f"{stage}-{number}"
             write(out / kept["dir"] / "run.json", {
                 "schema": schema, "id": f"id-{kept['dir']}", "started": f"2026-01-01T00:0{number}:00Z", "each_host": stage == "host",
                 **({"finished": f"2026-01-01T00:0{number}:30Z"} if kept["complete"] else {})})
             write(out / kept["dir"] / "records.jsonl", "".join(json.dumps(one) + "\n" for one in records))
             stages.setdefault(stage, []).append({**kept, "done": True})
-    write(out / "audit.json", {"schema": 1, **case.get("audit", {"hosts": [answer(host) for host in case["hosts"]], "drift": []})})
+    write(out / "audit.json", edit({"schema": 1, **case.get("audit", {"hosts": [answer(host) for host in case["hosts"]], "drift": []})}))
     write(out / "state.json", {
         "state": "assay accept 1", "level": str(level), "level_hash": sha256("".join(sha256(file.read_bytes()) for file in files)),
         "floors": str(floors or ""), "floors_hash": sha256(floors.read_bytes()) if floors else "", "hostfile": str(hostfile),

@@ -2,8 +2,8 @@
 // check` does: how often a healthy one misses, and how often a loss of the stated size is found. Prints the table of
 // docs/floors.md. With --short, only enough of it for a test. Exit code 1 if a bound is broken.
 #include "harness/core/rng.h"
-#include "reports/acceptance/judge.h"
-#include "reports/acceptance/learn.h"
+#include "harness/fitness/floors/judge.h"
+#include "harness/fitness/floors/learn.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::report {
+namespace assay::fitness {
 namespace {
 
 constexpr double median_figure = 1e12;
@@ -229,10 +229,10 @@ void run(const std::vector<Kind>& kinds, std::size_t fleets, std::size_t tried) 
 }
 
 }  // namespace
-}  // namespace assay::report
+}  // namespace assay::fitness
 
 int main(int argc, char** argv) {
-  using assay::report::Kind;
+  using assay::fitness::Kind;
   const bool is_short = argc == 2 && std::string_view(argv[1]) == "--short";
   if (argc > 1 && !is_short) {
     fmt::print(stderr, "usage: floors_simulate [--short]\n");
@@ -270,6 +270,6 @@ int main(int argc, char** argv) {
              {.machines = 1, .runs = 10, .same_machine = true},
              {.machines = 1, .runs = 10, .heavy = true, .same_machine = true},
              {.machines = 1, .runs = 30, .same_machine = true}};
-  assay::report::run(kinds, is_short ? 100 : 1000, is_short ? 100 : 200);
-  return assay::report::broken ? 1 : 0;
+  assay::fitness::run(kinds, is_short ? 100 : 1000, is_short ? 100 : 200);
+  return assay::fitness::broken ? 1 : 0;
 }

@@ -1,7 +1,7 @@
 // What is decided beside the nightly check: suspects measured again, and branches.
 #include "harness/ab/ab.h"
-#include "reports/history/branch.h"
-#include "reports/history/confirm.h"
+#include "harness/history/branch.h"
+#include "harness/history/confirm.h"
 #include "tools/history/simulation.h"
 #include "tools/history/tables.h"
 
@@ -258,7 +258,7 @@ void confirmations(std::size_t count, std::size_t panels, const std::vector<Kind
 
 void branches(std::size_t count, std::size_t blocks, const std::vector<Kind>& kinds) {
   fmt::print(
-      "## A branch\n\n`history check --pr` of branches that ran on 1, 3 or 5 nights after night {}, without a change: "
+      "## A branch\n\n`history check --branch` of branches that ran on 1, 3 or 5 nights after night {}, without a change: "
       "{} "
       "series, {} branches each. At most 1 % of checks may fail, however many series they compare. And with a change "
       "in "

@@ -1,7 +1,7 @@
 // Simulates the detector of changes in nightly series, and prints how often it is wrong and what it finds, as the
 // Markdown of docs/history-detector.md. With --short, only enough of it for a
 // test. Exit code 1 if a bound is broken.
-#include "reports/history/detect/groups.h"
+#include "harness/history/detect/groups.h"
 #include "tools/history/other_detectors.h"
 #include "tools/history/simulation.h"
 #include "tools/history/tables.h"

@@ -1,7 +1,7 @@
 // What the simulations share: made-up series, what the detector makes of them, tables and bounds.
 #pragma once
 
-#include "reports/history/detect/regimes.h"
+#include "harness/history/detect/regimes.h"
 #include "tools/history/simulated_noise.h"
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Which steps are found, and when.
 #include "tools/history/tables.h"
 
-#include "reports/history/detect/detectable.h"
+#include "harness/history/detect/detectable.h"
 #include "tools/history/simulation.h"
 
 #include <fmt/core.h>

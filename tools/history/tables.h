@@ -17,7 +17,7 @@ void detectable(std::size_t count, const std::vector<Kind>& kinds);
 
 // `history confirm`: suspects among `count` clean series, `panels` times, and steps.
 void confirmations(std::size_t count, std::size_t panels, const std::vector<Kind>& kinds);
-// `history check --pr`: `blocks` branches for each series.
+// `history check --branch`: `blocks` branches for each series.
 void branches(std::size_t count, std::size_t blocks, const std::vector<Kind>& kinds);
 
 }  // namespace assay::history

@@ -120,7 +120,7 @@ def main():
         half = len(dirs) // 2
         out = pathlib.Path(temporary)
         for name, words in (("report", ["report", *dirs]),
-                            ("report --md --json", ["report", *dirs, "--md", out / "a.md", "--json", out / "a.json"]),
+                            ("report --md --json", ["report", *dirs, "--md", out / "a.md", f"--json={out / 'a.json'}"]),
                             ("compare", ["compare", "--base", *dirs[:half], "--head", *dirs[half:]]),
                             ("check", ["check", *dirs, "--floors", floors]),
                             ("report of one run", ["report", dirs[0], "--md", out / "one.md"])):

@@ -1,7 +1,7 @@
 // CpuDevice: memory from mmap, events from the steady clock.
 #include "harness/device/cpu/cpu_device.h"
 
-#include "harness/core/error.h"
+#include "harness/core/out_of_memory.h"
 #include "harness/device/cpu/cpuid.h"
 #include "harness/device/cpu/evict.h"
 #include "harness/device/cpu/limits.h"
@@ -51,8 +51,8 @@ double measure_timer_cost() {
   return least;
 }
 
-Error out_of_memory(std::size_t bytes, const MemoryLimits& limits, const std::string& why) {
-  return Error(fmt::format("out of memory: {} bytes requested, {} available{}", bytes, limits.available(), why));
+OutOfMemory out_of_memory(std::size_t bytes, const MemoryLimits& limits, const std::string& why) {
+  return OutOfMemory(fmt::format("out of memory: {} bytes requested, {} available{}", bytes, limits.available(), why));
 }
 
 Buffer map_memory(std::size_t bytes) {

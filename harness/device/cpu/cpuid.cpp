@@ -6,6 +6,7 @@
 namespace assay::cpu {
 
 std::string Processor::name() const {
+  if (!name_by_instructions.empty()) return name_by_instructions;
   if (!microarchitecture.empty()) return vendor + " " + microarchitecture;
   if (!brand.empty()) return brand;
   return vendor.empty() ? architecture + " processor" : vendor + " " + architecture + " processor";

@@ -1,5 +1,6 @@
 // Processors other than x86-64: what the kernel says about them.
 #include "harness/device/cpu/cpuid.h"
+#include "harness/device/cpu/names.h"
 
 #include <sys/utsname.h>
 
@@ -21,20 +22,6 @@ std::string cpuinfo(const std::string& key) {
   return {};
 }
 
-// Implementer codes of Arm's MIDR_EL1 register.
-std::string vendor_of(const std::string& implementer) {
-  if (implementer == "0x41") return "Arm";
-  if (implementer == "0x42") return "Broadcom";
-  if (implementer == "0x43") return "Cavium";
-  if (implementer == "0x46") return "Fujitsu";
-  if (implementer == "0x48") return "HiSilicon";
-  if (implementer == "0x4e") return "NVIDIA";
-  if (implementer == "0x51") return "Qualcomm";
-  if (implementer == "0x61") return "Apple";
-  if (implementer == "0xc0") return "Ampere";
-  return {};
-}
-
 }  // namespace
 
 const Processor& processor() {
@@ -42,8 +29,11 @@ const Processor& processor() {
     Processor found;
     utsname system{};
     if (uname(&system) == 0) found.architecture = system.machine;
-    found.vendor = vendor_of(cpuinfo("CPU implementer"));
     found.brand = cpuinfo("model name");
+    if (const auto implementer = cpuinfo("CPU implementer"); !implementer.empty()) {
+      found.vendor = arm_implementer(implementer);
+      found.microarchitecture = arm_core(implementer, cpuinfo("CPU part"));
+    }
     return found;
   }();
   return known;

@@ -1,5 +1,6 @@
 // x86-64: CPUID leaves, the registers that the operating system saves (XCR0), and permission to use AMX tiles.
 #include "harness/device/cpu/cpuid.h"
+#include "harness/device/cpu/names.h"
 
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -49,69 +50,6 @@ std::uint64_t enabled_state() {
   return (std::uint64_t{high} << 32) | low;
 }
 
-bool within(int value, int low, int high) { return low <= value && value <= high; }
-
-// Display models of Intel's family 6 (Intel SDM, volume 4, table 2-1).
-std::string intel_name(int family, int model, int stepping) {
-  if (family != 6) return {};
-  switch (model) {
-    case 0x3c:
-    case 0x3f:
-    case 0x45:
-    case 0x46: return "Haswell";
-    case 0x3d:
-    case 0x47:
-    case 0x4f:
-    case 0x56: return "Broadwell";
-    case 0x4e:
-    case 0x5e: return "Skylake";
-    case 0x55: return stepping >= 10 ? "Cooper Lake" : stepping >= 5 ? "Cascade Lake" : "Skylake-SP";
-    case 0x8e:
-    case 0x9e: return "Kaby Lake";
-    case 0xa5:
-    case 0xa6: return "Comet Lake";
-    case 0x6a:
-    case 0x6c: return "Ice Lake-SP";
-    case 0x7d:
-    case 0x7e: return "Ice Lake";
-    case 0x8c:
-    case 0x8d: return "Tiger Lake";
-    case 0xa7: return "Rocket Lake";
-    case 0x97:
-    case 0x9a: return "Alder Lake";
-    case 0xb7:
-    case 0xba:
-    case 0xbf: return "Raptor Lake";
-    case 0xaa:
-    case 0xac: return "Meteor Lake";
-    case 0xb5:
-    case 0xc5:
-    case 0xc6: return "Arrow Lake";
-    case 0xbd: return "Lunar Lake";
-    case 0x8f: return "Sapphire Rapids";
-    case 0xcf: return "Emerald Rapids";
-    case 0xad:
-    case 0xae: return "Granite Rapids";
-    case 0xaf: return "Sierra Forest";
-    default: return {};
-  }
-}
-
-// Model ranges of AMD's families as the Linux kernel groups them.
-std::string amd_name(int family, int model) {
-  if (family == 0x17) {
-    if (within(model, 0x08, 0x08) || within(model, 0x18, 0x18)) return "Zen+";
-    if (within(model, 0x00, 0x2f) || within(model, 0x50, 0x5f)) return "Zen";
-    return "Zen 2";
-  }
-  if (family == 0x19) return within(model, 0x10, 0x1f) || within(model, 0x60, 0xaf) ? "Zen 4" : "Zen 3";
-  if (family == 0x1a) {
-    if (within(model, 0x00, 0x2f) || within(model, 0x40, 0x4f) || within(model, 0x60, 0x7f)) return "Zen 5";
-    if (within(model, 0x50, 0x5f) || within(model, 0x80, 0xaf) || within(model, 0xc0, 0xcf)) return "Zen 6";
-  }
-  return {};
-}
-
 std::string hypervisor_name() {
   if (!bit(leaf(1).c, 31)) return {};
   Leaf l;
@@ -153,8 +91,18 @@ const Processor& processor() {
       brand += part;
     }
     found.brand = trimmed(brand);
-    if (found.vendor == "Intel") found.microarchitecture = intel_name(found.family, found.model, found.stepping);
-    if (found.vendor == "AMD") found.microarchitecture = amd_name(found.family, found.model);
+    const Leaf l7 = leaf(7), l71 = l7.a >= 1 ? leaf(7, 1) : Leaf{};
+    const auto has = [&](std::string_view flag) {
+      return flag == "amx_tile"      ? bit(l7.d, 24)
+             : flag == "avx512_fp16" ? bit(l7.d, 23)
+             : flag == "avx512_bf16" ? bit(l71.a, 5)
+             : flag == "avx512_vnni" ? bit(l7.c, 11)
+                                     : flag == "avx512f" && bit(l7.b, 16);
+    };
+    if (const auto other = contradiction(found.vendor, found.family, found.model, found.stepping, has))
+      found.name_by_instructions = other->name;
+    else
+      found.microarchitecture = x86_microarchitecture(found.vendor, found.family, found.model, found.stepping);
     found.hypervisor = hypervisor_name();
     return found;
   }();

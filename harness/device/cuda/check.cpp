@@ -1,13 +1,15 @@
 #include "harness/device/cuda/check.h"
 
-#include "harness/core/error.h"
+#include "harness/core/out_of_memory.h"
 
 namespace assay::cuda {
 
 void fail(cudaError_t error, const char* call, const char* file, int line) {
   cudaGetLastError();
-  throw Error(
-      fmt::format("{} failed: {} ({}) at {}:{}", call, cudaGetErrorString(error), cudaGetErrorName(error), file, line));
+  const std::string text =
+      fmt::format("{} failed: {} ({}) at {}:{}", call, cudaGetErrorString(error), cudaGetErrorName(error), file, line);
+  if (error == cudaErrorMemoryAllocation) throw OutOfMemory(text);
+  throw Error(text);
 }
 
 }  // namespace assay::cuda

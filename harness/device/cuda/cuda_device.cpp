@@ -1,7 +1,7 @@
 // CudaDevice: streams, events, graphs and memory of the CUDA runtime.
 #include "harness/device/cuda/cuda_device.h"
 
-#include "harness/core/error.h"
+#include "harness/core/out_of_memory.h"
 #include "harness/device/cpu/cpu_device.h"
 #include "harness/device/cpu/near_node.h"
 #include "harness/device/cuda/check.h"
@@ -113,7 +113,7 @@ Buffer allocate_pinned(std::size_t bytes, std::optional<int> node) {
   const cudaError_t error = cudaHostAlloc(&data, bytes, cudaHostAllocDefault);
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    throw Error(fmt::format("out of memory: {} bytes of pinned host memory requested", bytes));
+    throw OutOfMemory(fmt::format("out of memory: {} bytes of pinned host memory requested", bytes));
   }
   ASSAY_CUDA(error);
   return Buffer(data, bytes, release<cudaFreeHost>);

@@ -1,7 +1,8 @@
 // The analysis that a history keeps from one check to the next: whatever the store holds, a check finds what an
 // analysis of all nights finds, and behind valid checksums it does not crash.
+#include "harness/history/bytes.h"
+#include "harness/history/series/kept.h"
 #include "harness/record/content_hash.h"
-#include "reports/history/kept.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <cmath>

@@ -5,15 +5,12 @@
 #include "harness/channel/connect.h"
 #include "harness/run/shared_values.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/channel_peer.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <cstring>
+#include <memory>
 #include <set>
 
 namespace assay::fuzz {
@@ -22,41 +19,32 @@ namespace {
 
 constexpr int ranks = 2;
 
+// A stranger in clear, or a client that knows the token.
 class Connection {
  public:
-  ~Connection() { close(); }
-  bool open() const { return fd_ >= 0; }
-  void connect(const ChannelServer& server) {
+  bool open() const { return raw_ || tls_; }
+  void connect(const ChannelServer& server, bool secure) {
     close();
-    fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in place{};
-    place.sin_family = AF_INET;
-    place.sin_port =
-        htons(static_cast<std::uint16_t>(std::stoi(server.address().substr(server.address().rfind(':') + 1))));
-    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::connect(fd_, reinterpret_cast<sockaddr*>(&place), sizeof place) != 0) {
-      // Interrupted by libFuzzer's timer; the connection is still being established.
-      expect(errno == EINTR, std::strerror(errno));
-      pollfd writable{fd_, POLLOUT, 0};
-      while (::poll(&writable, 1, 1000) < 0) expect(errno == EINTR, std::strerror(errno));
-    }
-    // Reset on close, so that thousands of ports do not pile up in TIME_WAIT.
-    const linger reset{1, 0};
-    ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    if (secure)
+      tls_ = std::make_unique<TlsPeer>(server, server.token());
+    else
+      raw_ = std::make_unique<RawPeer>(server);
   }
-  void send(std::string_view bytes) const {
-    if (fd_ >= 0 && !bytes.empty()) (void)!::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  void send(std::string_view bytes) {
+    if (raw_) raw_->send_text(std::string(bytes));
+    if (tls_) tls_->send_text(std::string(bytes));
+  }
+  void proceed() {
+    if (tls_) tls_->proceed();
   }
   void shut_down_sending() const {
-    if (fd_ >= 0) ::shutdown(fd_, SHUT_WR);
+    if (open()) ::shutdown(raw_ ? raw_->fd() : tls_->raw().fd(), SHUT_WR);
   }
-  void close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
+  void close() { raw_.reset(), tls_.reset(); }
 
  private:
-  int fd_ = -1;
+  std::unique_ptr<RawPeer> raw_;
+  std::unique_ptr<TlsPeer> tls_;
 };
 
 class Script {
@@ -81,8 +69,9 @@ class Script {
 };
 
 std::string hello(const ChannelServer& server, int rank, std::string_view host) {
-  message::Hello hello = hello_message(rank > ranks ? "guest" : "worker", server.token(), rank, ranks);
+  message::Hello hello = hello_message(rank > ranks ? "guest" : "worker", rank, ranks);
   hello.host = host;
+  hello.token = server.token();  // as builds before TLS do
   return encode(hello) + "\n";
 }
 
@@ -118,8 +107,10 @@ void channel(std::string_view input) {
   Script script(input);
   while (!script.done()) {
     const int action = script.byte();
-    Connection& connection = connections[static_cast<std::size_t>(script.byte()) % connections.size()];
-    if (!connection.open()) connection.connect(server);
+    const auto which = static_cast<std::size_t>(script.byte()) % connections.size();
+    Connection& connection = connections[which];
+    if (!connection.open()) connection.connect(server, which % 2 == 0);
+    for (Connection& one : connections) one.proceed();
     switch (action % 8) {
       case 0: check_events(server, present, shared); break;
       case 1: connection.send(hello(server, script.byte() % (ranks + 2), "host")); break;
@@ -138,7 +129,10 @@ void channel(std::string_view input) {
       default: connection.send(script.text()); break;
     }
   }
-  for (int i = 0; i < 3; ++i) check_events(server, present, shared);
+  for (int i = 0; i < 4; ++i) {
+    check_events(server, present, shared);
+    for (Connection& one : connections) one.proceed();
+  }
 }
 
 }  // namespace assay::fuzz

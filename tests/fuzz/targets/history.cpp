@@ -1,5 +1,5 @@
 // The packed bytes of a run in the history.
-#include "harness/store/packed.h"
+#include "harness/history/store/packed.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace assay::fuzz {

@@ -1,7 +1,8 @@
 // Packs of `assay check`: what is read is written again byte for byte, and judged.
-#include "reports/acceptance/pack.h"
+#include "harness/fitness/floors/pack.h"
 
 #include "harness/archive/tar.h"
+#include "reports/acceptance/document.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace assay::fuzz {
@@ -14,16 +15,16 @@ void pack(std::string_view input) {
         expect(!member.name.starts_with('/') && member.bytes.size() <= input.size(), "an unsafe member");
       (void)tar_bytes(members);  // takes all names that were read
     });
-  report::Pack read;
-  if (!accepts("p.tar", [&] { read = report::parse_pack(input, "p.tar"); })) return;
-  expect(report::pack_bytes(read) == input, "a pack that is written otherwise than it was read");
+  fitness::Pack read;
+  if (!accepts("p.tar", [&] { read = fitness::parse_pack(input, "p.tar"); })) return;
+  expect(fitness::pack_bytes(read) == input, "a pack that is written otherwise than it was read");
   accepts("p.tar", [&] {
-    const report::Floors floors = report::parse_floors(read.floors, "p.tar/floors");
-    const report::RunSet runs(report::runs_of(read, "p.tar"));
-    const report::CheckResult result = report::check(runs, floors, {});
+    const fitness::Floors floors = fitness::parse_floors(read.floors, "p.tar/floors");
+    const RunSet runs(fitness::runs_of(read, "p.tar"));
+    const fitness::CheckResult result = fitness::check(runs, floors, {});
     (void)report::verdict_files(result);
     try {
-      (void)report::recompute(result);
+      (void)fitness::recompute(result);
     } catch (const Error& error) {
       expect_message(error.what(), "");
     }

@@ -3,7 +3,7 @@
 #include "harness/plan/plan.h"
 #include "harness/record/run_dir.h"
 #include "harness/run/results.h"
-#include "reports/acceptance/acceptance.h"
+#include "reports/acceptance/document.h"
 #include "reports/compare/compare.h"
 #include "reports/page/page.h"
 #include "reports/render/render.h"
@@ -15,12 +15,12 @@ namespace assay::fuzz {
 
 namespace {
 
-report::Floors some_floors() {
+fitness::Floors some_floors() {
   const MemoryFile file(folder() / "floors.json");
   file.write(R"({"schema":1,"floors":[
     {"key":"*","metric":"throughput","unit":"FLOP/s","at_least":1e9,"source":"a"},
     {"key":"memory/*","metric":"bandwidth","unit":"B/s","at_least":0.9,"relative_to":"fleet_median","source":"a"}]})");
-  return report::load_floors(file.path());
+  return fitness::load_floors(file.path());
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ void run(std::string_view input) {
   static const MemoryFile run_json(folder() / "run" / "run.json");
   static const MemoryFile records(folder() / "run" / "records.jsonl");
   static const std::filesystem::path dir = folder() / "run";
-  static const report::Floors floors = some_floors();
+  static const fitness::Floors floors = some_floors();
   static const std::vector<std::string> families = {"gemm", "memory"};
   const std::size_t line = input.find('\n');
   run_json.write(input.substr(0, line));
@@ -46,14 +46,14 @@ void run(std::string_view input) {
             [&] { (void)plan_from_expanded(whole.run["plan"], "run.json", cli::catalogue(), 4, DeviceKind::cpu); });
   for (const Record& record : whole.records) accepts("", [&] { (void)timed_samples(whole, record); });
 
-  const report::RunSet runs(std::move(read));
+  const RunSet runs(std::move(read));
   const report::Document document = report::whole_report(runs, {.prices = {}, .nccl_table = true});
   (void)report::render_terminal(document, {.colour = true, .width = 60});
   (void)report::render_markdown(document);
   (void)report::render_html(document);
   expect(Json::parse(report::render_json(document)).is_object(), "a report that is not JSON");
   accepts(floors.file, [&] {
-    const report::CheckResult check = report::check(runs, floors, families);
+    const fitness::CheckResult check = fitness::check(runs, floors, families);
     (void)report::render_terminal(report::check_document(check), {});
     (void)report::render_junit(report::check_suite(check));
   });

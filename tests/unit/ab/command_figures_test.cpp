@@ -33,6 +33,20 @@ TEST(CommandFigures, OfLinesOnlyTheCasesNamedCount) {
   EXPECT_THROW(CommandFigures("lines").read({"a 1 s lower\n", false}, 'A'), UsageError);
 }
 
+TEST(CommandFigures, ACaseIsNeverTimed) {
+  CommandFigures lines("", {"b"});
+  EXPECT_EQ(lines.read({"b 2 s lower\n"}, 'A').at(0).value, 2);
+  EXPECT_EQ(lines.metric(), "lines");
+  for (const char* output : {"", "hello\n", "b 2 s lower\ndone in 3 s\n"}) try {
+      CommandFigures("", {"b"}).read({output, true, 7}, 'A');
+      ADD_FAILURE() << output;
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find("--case \"b\""), std::string::npos) << error.what();
+    }
+  EXPECT_THROW(CommandFigures("", {"b"}).read({"b failed sum\n"}, 'A'), UsageError);
+  EXPECT_THROW(CommandFigures("", {"b"}).read({"b 2 s lower\n", false}, 'A'), UsageError);
+}
+
 TEST(CommandFigures, ANamedOneIsFoundAnywhere) {
   CommandFigures figures("x", {}, Better::lower);
   const Figure found = figures.read({"so x=5 J then"}, 'A').at(0);

@@ -197,7 +197,7 @@ TEST(Printed, LongAndOddOutputsAreReadInLinearTime) {
 }
 
 TEST(Lines, KeepUnitsAndTakeNumbersAsPeopleWriteThem) {
-  const auto figures = read_lines("# a\n\x1b[32msort\x1b[0m 1,500 ms lower\r\n50 %\rcopy 2 x higher\n", "f").figures;
+  const auto figures = read_lines("# a\n\x1b[32msort\x1b[0m 1,500 ms lower\r\n50 %\rcopy 2 x higher\n", "f").figures();
   ASSERT_EQ(figures.size(), 2u);
   EXPECT_EQ(figures[0].name, "sort");
   EXPECT_EQ(figures[0].values, (std::vector<double>{1500}));

@@ -1,5 +1,5 @@
 // What is blamed for an event.
-#include "reports/history/blame.h"
+#include "harness/history/blame/blame.h"
 #include "tests/unit/history/made.h"
 
 #include <gtest/gtest.h>

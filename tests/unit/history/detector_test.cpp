@@ -1,5 +1,6 @@
 // What the detector says of made-up series whose changes are known.
-#include "reports/history/detector.h"
+#include "harness/history/detect/detector.h"
+#include "harness/history/bytes.h"
 
 #include "harness/core/rng.h"
 

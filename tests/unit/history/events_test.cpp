@@ -1,7 +1,9 @@
 // How changes become events: by common gaps, with one id that stays, and what people decide about them.
-#include "reports/history/confirm.h"
+#include "harness/history/blame/bisect.h"
+#include "harness/history/confirm.h"
+#include "harness/history/event_json.h"
+#include "harness/history/sight.h"
 #include "reports/history/document.h"
-#include "reports/history/sight.h"
 #include "tests/unit/history/made.h"
 
 #include <gtest/gtest.h>
@@ -111,7 +113,7 @@ TEST(Events, AreOverWhenALaterChangeTookThemBack) {
   ASSERT_EQ(events.size(), 2u);
   for (const Event& event : events)
     EXPECT_EQ(event.state, event.kind == EventKind::slower ? EventState::recovered : EventState::open);
-  EXPECT_EQ(outcome_of(one.history, false).code, ExitCode::ok);
+  EXPECT_EQ(outcome_of(one.history).code, ExitCode::ok);
 }
 
 TEST(Events, KeepTheirIdWhenAnAnalysisPlacesThemElsewhere) {
@@ -138,7 +140,7 @@ TEST(Events, ThatAreNoneAnyMoreStayWithdrawn) {
   const auto& events = one.events();
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].state, EventState::withdrawn);
-  EXPECT_EQ(outcome_of(one.history, false).code, ExitCode::ok);
+  EXPECT_EQ(outcome_of(one.history).code, ExitCode::ok);
 }
 
 TEST(Events, AlarmUnlessSomebodyDecided) {
@@ -182,7 +184,7 @@ TEST(Events, OfCasesThatBrokeLastUntilTheyHold) {
   EXPECT_EQ(event.subject, "a: gemm/n=0");
   EXPECT_EQ(event.detail, "failed: wrong");
   EXPECT_EQ(event.first_after, first_night + 28);
-  EXPECT_EQ(outcome_of(one.history, false).code, ExitCode::failed);
+  EXPECT_EQ(outcome_of(one.history).code, ExitCode::failed);
   one.history.contents.runs[29].broken.clear();
   held(29);
   EXPECT_EQ(one.events()[0].state, EventState::recovered);
@@ -219,7 +221,7 @@ TEST(Events, OfReplacedHardwareAreNoted) {
   EXPECT_EQ(history.found.events[0].kind, EventKind::hardware_replaced);
   EXPECT_EQ(history.found.events[0].state, EventState::noted);
   EXPECT_NEAR(*history.found.events[0].shift, std::log(0.9), 0.02);
-  EXPECT_EQ(outcome_of(history, false).code, ExitCode::ok);
+  EXPECT_EQ(outcome_of(history).code, ExitCode::ok);
 }
 
 TEST(Events, AreNotOverBecauseHardwareWasReplaced) {
@@ -237,7 +239,7 @@ TEST(Events, AreNotOverBecauseHardwareWasReplaced) {
                                      [](const Event& one) { return one.kind == EventKind::slower; });
     ASSERT_NE(slower, history.found.events.end());
     EXPECT_EQ(slower->state, after < 1 ? EventState::open : EventState::recovered);
-    EXPECT_EQ(outcome_of(history, false).code, after < 1 ? ExitCode::failed : ExitCode::ok);
+    EXPECT_EQ(outcome_of(history).code, after < 1 ? ExitCode::failed : ExitCode::ok);
   }
 }
 
@@ -249,12 +251,24 @@ TEST(Outcome, NeedsFourFifthsOfLastWeeksSeriesAndFifteenNights) {
       for (int one = 0; one < (night == nights - 1 ? on_the_last : 10); ++one)
         made.point(made.series("a", "gemm/n=" + std::to_string(one)), 10);
     }
-    return outcome_of(history_of(made.contents), false).code;
+    return outcome_of(history_of(made.contents)).code;
   };
   EXPECT_EQ(code(15, 8), ExitCode::ok);
   EXPECT_EQ(code(15, 7), ExitCode::no_data);
   EXPECT_EQ(code(14, 10), ExitCode::no_data);
   EXPECT_EQ(code(0, 0), ExitCode::no_data);
+}
+
+TEST(Outcome, IsNotEnoughIfTheLastNightIsTooLongAgo) {
+  Made made;
+  for (int night = 0; night < 15; ++night) {
+    made.run("a", night);
+    made.point(made.series("a", "gemm/n=1"), 10);
+  }
+  const History history = history_of(made.contents);
+  EXPECT_EQ(outcome_of(history, {.max_age = 3, .today = first_night + 17}).code, ExitCode::ok);
+  EXPECT_EQ(outcome_of(history, {.max_age = 3, .today = first_night + 18}).code, ExitCode::no_data);
+  EXPECT_EQ(outcome_of(history, {.today = first_night + 100}).code, ExitCode::ok);
 }
 
 TEST(Confirm, TakesTheLargestStepBeyondAnyExcursion) {
@@ -345,7 +359,7 @@ TEST(Confirm, HoldsTheMeasuredSeriesUntilItsFiguresAreBack) {
   EXPECT_EQ(one.event().state, EventState::open);
   ASSERT_EQ(one.event().series.size(), 1u) << "the other was not measured";
   EXPECT_EQ(one.event().series[0].series, 0u);
-  EXPECT_EQ(outcome_of(one.history, false).code, ExitCode::failed);
+  EXPECT_EQ(outcome_of(one.history).code, ExitCode::failed);
   one.report();
   EXPECT_EQ(one.event().state, EventState::open) << "as the check has stored it";
   Confirmed over(30);
@@ -396,8 +410,8 @@ TEST(Sight, IsLostIfMostSeriesAreTooNoisyOrTooShort) {
     EXPECT_EQ(sight.young, static_cast<std::size_t>(young));
     EXPECT_EQ(sight.is_blind(), blind);
     EXPECT_EQ(history_document(history).tone, blind ? report::Tone::warn : report::Tone::good);
-    EXPECT_EQ(outcome_of(history, false, true).code, blind ? ExitCode::no_data : ExitCode::ok);
-    EXPECT_EQ(outcome_of(history, false).code, ExitCode::ok);
+    EXPECT_EQ(outcome_of(history, {.strict = true}).code, blind ? ExitCode::no_data : ExitCode::ok);
+    EXPECT_EQ(outcome_of(history).code, ExitCode::ok);
   }
 }
 

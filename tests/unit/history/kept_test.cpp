@@ -1,5 +1,5 @@
 // The analysis is the same whether it goes on from what a store keeps or from nothing.
-#include "reports/history/kept.h"
+#include "harness/history/series/kept.h"
 #include "reports/history/document.h"
 #include "tests/unit/history/made.h"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "harness/core/rng.h"
-#include "reports/history/history.h"
-#include "reports/history/kept.h"
+#include "harness/history/history.h"
+#include "harness/history/series/kept.h"
 
 #include <cmath>
 #include <functional>

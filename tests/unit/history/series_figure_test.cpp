@@ -1,5 +1,5 @@
 // The figure of a series in what a command prints.
-#include "reports/history/series_figure.h"
+#include "harness/history/series_figure.h"
 
 #include "harness/core/error.h"
 #include "tests/unit/history/made.h"

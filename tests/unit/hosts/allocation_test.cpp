@@ -61,6 +61,23 @@ TEST(Hostfile, OpenMpisSyntaxIsRead) {
   EXPECT_EQ(users[1].user, "bob");
 }
 
+TEST(Hostfile, RangesSlotsAddressesAndGroupsAreRead) {
+  const auto read = [](std::string_view text) { return shown(parse_hostfile(text, "h")); };
+  EXPECT_THAT(read("n1:4\nn2:2 max_slots=8\nann@n3:1"), ElementsAre("n1:4", "n2:2", "n3:1"));
+  EXPECT_THAT(read("n[1-3] slots=2\nm[08-10,20]:4"),
+              ElementsAre("n1:2", "n2:2", "n3:2", "m08:4", "m09:4", "m10:4", "m20:4"));
+  EXPECT_THAT(read("[fe80::1]:3\n[fe80::2]\nfe80::3 slots=2\n[fe80::1]"),
+              ElementsAre("fe80::1:4", "fe80::2", "fe80::3:2"));
+  EXPECT_THAT(
+      read("# cluster\n[gpu]\nn1\nn2 # a comment\n\n[cpu-nodes]\nm1\n[gpu:vars]\nuser=root\n[all:children]\ngpu"),
+      ElementsAre("n1", "n2", "m1"));
+  EXPECT_THAT(read("n[1-4]\n^n[2-3]\nn1"), ElementsAre("n1:2", "n4"));
+  EXPECT_EQ(parse_hostfile("n[1-64]", "h").size(), 64u);
+  for (const char* text : {"n1:", "n1:0", "n1:x", "n1:4 slots=2", "[fe80::1", "n[3-1]", "n[1-", "n[1-2]]",
+                           "[fe80::1]:", "n[a-b]", "n[1-99999999]", "a:b:c"})
+    EXPECT_THAT(refusal([&] { parse_hostfile(text, "h"); }), testing::StartsWith("h:1: ")) << text;
+}
+
 TEST(Hostfile, EveryBadLineIsNamed) {
   const std::string all = refusal([] {
     parse_hostfile(

@@ -26,8 +26,8 @@ class Expect : public testing::Test {
   std::vector<std::string> short_of(const std::string& text) {
     files_.file("expect.json", text);
     std::vector<std::string> lines;
-    for (const auto& each :
-         shortfalls(read_expectation(files_.path() / "expect.json"), probe_machine(machine_.root()), sheets_))
+    for (const auto& each : shortfalls(read_expectation(files_.path() / "expect.json", machine_.root()),
+                                       probe_machine(machine_.root()), sheets_, machine_.root()))
       lines.push_back(each.what + ": " + each.expected + ", " + each.found);
     return lines;
   }
@@ -102,6 +102,58 @@ TEST_F(Expect, ASlowSlotLowersTheGeneration) {
               testing::ElementsAre("gpus.link_generation 0000:01:00.0: 5, 4"));
 }
 
+TEST_F(Expect, PortsMountsAndVersionsAreCompared) {
+  for (const char* index : {"0", "1", "2"})
+    machine_
+        .file(std::string("sys/class/infiniband/mlx5_") + index + "/ports/1/state",
+              std::string(index) == "2" ? "1: DOWN" : "4: ACTIVE")
+        .file(std::string("sys/class/infiniband/mlx5_") + index + "/ports/1/rate",
+              std::string(index) == "1" ? "200 Gb/sec (2X NDR)" : "400 Gb/sec (4X NDR)");
+  machine_.file("sys/class/net/eth0/type", "1")
+      .file("sys/class/net/eth0/operstate", "up")
+      .file("sys/class/net/eth0/speed", "100000");
+  machine_.file("proc/mounts", "/dev/sda1 / ext4 rw,relatime 0 0\nfiler:/home /home nfs4 ro 0 0");
+  machine_.file("proc/meminfo", "MemTotal: 16000000 kB\nSwapTotal: 2097152 kB\nSwapFree: 2097152 kB");
+  machine_.file("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc");
+  EXPECT_THAT(short_of(R"({"schema":1,"infiniband":{"count":1,"rate":400},"ethernet":{"count":{"exactly":1},"rate":100},
+      "mounts":["/home",{"at":"/","type":"ext*","writable":true}],"swap":"2GiB","clock_source":"tsc"})"),
+              testing::ElementsAre());
+  EXPECT_THAT(
+      short_of(R"({"schema":1,"infiniband":{"count":3,"rate":400},"ethernet":{"count":{"exactly":2}},
+      "mounts":["/scratch",{"at":"/home","source":"other:*","type":"lustre","writable":true}],"swap":"4GiB",
+      "clock_source":"hpet","driver":"570.*"})"),
+      testing::ElementsAre("swap: 4 GiB, 2 GiB",
+                           "infiniband: 3 of 400 Gbit/s, 1 (mlx5_1:1 of 200 Gbit/s, mlx5_2:1 without a link)",
+                           "ethernet: exactly 2 with a link, 1", "mounts /scratch: mounted, not mounted",
+                           "mounts /home: other:*, filer:/home", "mounts /home: lustre, nfs4",
+                           "mounts /home: writable, read-only", "driver: 570.*, unknown", "clock_source: hpet, tsc"));
+}
+
+TEST_F(Expect, AnNhcFileIsReadAndWhatIsNotTakenOverIsNamed) {
+  machine_.file("proc/sys/kernel/hostname", "n17.example.org")
+      .file("proc/meminfo", "MemTotal: 16000000 kB\nSwapTotal: 0 kB")
+      .file("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE")
+      .file("sys/class/infiniband/mlx5_0/ports/1/rate", "100 Gb/sec (2X HDR)")
+      .file("proc/mounts", "/dev/sda1 / ext4 rw 0 0");
+  const std::string file = R"(# Node Health Check
+ * || export MARK_OFFLINE=0
+ * || check_hw_physmem 16g 16g 10%    # with a fudge
+ n17 || check_hw_ib 100
+ m* || check_hw_ib 400
+ * || check_hw_ib 400 mlx5_0:1
+ {n[1-4]} || check_hw_eth eth9
+ * || check_fs_mount_rw -t ext4 -s '/(none|sda)/' -f /
+ * || check_fs_mount_rw -f /scratch
+ * || check_ps_service -u root -S sshd
+)";
+  EXPECT_THAT(short_of(file), testing::ElementsAre("infiniband: 1 mlx5_0:1 of 400 Gbit/s, 0 (mlx5_0:1 of 100 Gbit/s)",
+                                                   "mounts /scratch: mounted, not mounted"));
+  EXPECT_THAT(read_expectation(files_.path() / "expect.json", machine_.root()).left_out,
+              testing::ElementsAre(HasSubstr(":2: export MARK_OFFLINE=0"), HasSubstr(":7: {n[1-4]} || check_hw_eth"),
+                                   HasSubstr(":8: the regular expression /(none|sda)/ of check_fs_mount_rw"),
+                                   HasSubstr(":10: check_ps_service")));
+}
+
 TEST_F(Expect, BadFilesAreRefusedWithEveryError) {
   const auto errors =
       refused(R"({"schema":1,"cpu":{"cors":2,"cores":"two"},"memory":"lots","gpus":{"count":-1},"extra":1})");
@@ -119,9 +171,13 @@ TEST_F(Expect, BadFilesAreRefusedWithEveryError) {
 }
 
 TEST(Shortfalls, AreOneLineEach) {
-  EXPECT_EQ(shortfalls_text("want.json", {}), "\nwant.json: all held\n");
-  EXPECT_EQ(shortfalls_text("want.json", {{"cpu.cores", "64", "32"}}),
+  EXPECT_EQ(shortfalls_text("want.json", Expectation(), {}), "\nwant.json: all held\n");
+  EXPECT_EQ(shortfalls_text("want.json", Expectation(), {{"cpu.cores", "64", "32"}}),
             "\nwant.json: 1 shortfall\n  cpu.cores: expected 64, found 32\n");
+  Expectation other;
+  other.left_out = {"nhc.conf:2: check_ps_service sshd"};
+  EXPECT_EQ(shortfalls_text("nhc.conf", other, {}),
+            "\nnhc.conf: all that was taken over held\n  not taken over: nhc.conf:2: check_ps_service sshd\n");
 }
 
 TEST(Pattern, StarsAndQuestionMarks) {

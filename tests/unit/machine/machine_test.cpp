@@ -5,6 +5,7 @@
 #include "harness/machine/libraries.h"
 #include "tests/unit/machine/fake_machines.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -233,6 +234,44 @@ TEST(Identities, AreFoundByAddress) {
   EXPECT_EQ(slots_by_address(fake.root()),
             (std::map<std::string, std::string>{{"0000:1b:00", "7"}, {"0000:3d:00", "2-1"}}));
   EXPECT_EQ(serials_of_gpus(fake.root()), (std::map<std::string, std::string>{{"0000:1b:00.0", "165"}}));
+}
+
+TEST(CpuNames, ArmCoresAreNamedByTheirNumbers) {
+  const auto name = [](const char* implementer, const char* part, const char* vendor = "") {
+    FakeRoot fake;
+    fake.file("proc/cpuinfo",
+              std::string("processor\t: 0\nCPU implementer\t: ") + implementer + "\nCPU part\t: " + part)
+        .file("sys/class/dmi/id/sys_vendor", vendor);
+    return probe_machine(fake.root()).cpu.name;
+  };
+  EXPECT_EQ(name("0x41", "0xd4f"), "Arm Neoverse V2");
+  EXPECT_EQ(name("0x41", "0xd4f", "NVIDIA"), "Arm Neoverse V2 (NVIDIA Grace)");
+  EXPECT_EQ(name("0x41", "0xd40", "Amazon EC2"), "Arm Neoverse V1 (AWS Graviton3)");
+  EXPECT_EQ(name("0x41", "0xd0c", "Ampere(R)"), "Arm Neoverse N1 (Ampere Altra)");
+  EXPECT_EQ(name("0xc0", "0xac3"), "Ampere AmpereOne");
+  EXPECT_EQ(name("0x41", "0xfff"), "Arm part 0xfff");
+  EXPECT_EQ(name("0x99", "0x001"), "0x99 part 0x001");
+}
+
+TEST(CpuNames, AModelThatItsFlagsContradictIsNotBelieved) {
+  const auto cpu = [](const char* vendor, int family, int model, const char* flags) {
+    FakeRoot fake;
+    fake.file("proc/cpuinfo",
+              fmt::format("processor : 0\nvendor_id : {}\ncpu family : {}\nmodel : {}\nmodel name : A CPU\n"
+                          "stepping : 4\nflags : {}",
+                          vendor, family, model, flags));
+    return probe_machine(fake.root()).cpu;
+  };
+  const auto rocket = cpu("GenuineIntel", 6, 167, "avx2 avx512f avx512_vnni amx_tile");
+  EXPECT_EQ(rocket.name, "Intel, Sapphire Rapids or later (reported as model 167)");
+  EXPECT_EQ(rocket.contradicting, "amx_tile");
+  EXPECT_EQ(cpu("GenuineIntel", 6, 167, "avx2 avx512f avx512_vnni").name, "A CPU");
+  EXPECT_EQ(cpu("GenuineIntel", 6, 0x8f, "avx512f avx512_fp16 amx_tile").name, "A CPU");
+  EXPECT_EQ(cpu("GenuineIntel", 6, 0x55, "avx512f avx512_vnni").name,
+            "Intel, Cascade Lake or later (reported as model 85)");
+  EXPECT_EQ(cpu("GenuineIntel", 6, 250, "amx_tile").name, "A CPU") << "a model that is not known may have it";
+  EXPECT_EQ(cpu("AuthenticAMD", 25, 1, "avx512f").name, "AMD, Zen 4 or later (reported as family 25, model 1)");
+  EXPECT_EQ(cpu("AuthenticAMD", 25, 17, "avx512f").name, "A CPU");
 }
 
 }  // namespace

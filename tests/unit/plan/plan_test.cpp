@@ -362,6 +362,36 @@ TEST_F(PlanTest, BadSetsNameTheFlag) {
   EXPECT_EQ(of("pair.heads=1"), "--set pair.heads=1: nothing to run is of the family \"pair\" (there are: toy)");
 }
 
+TEST_F(PlanTest, WordsAfterAFamilyAreItsParameters) {
+  request_.targets = {"toy",     "op=copy", "bytes=1KiB,2KiB", "threads=1", "pair",
+                      "heads=2", "toy",     "op=read",         "threads=1"};
+  std::vector<std::string> short_keys;
+  for (const std::string& key : keys(expand())) short_keys.push_back(key.substr(0, key.find("/n=")));
+  EXPECT_THAT(short_keys, ElementsAre("toy/op=copy/bytes=1024", "toy/op=copy/bytes=2048", "pair/heads=2/width=64",
+                                      "toy/op=read/bytes=4096"));
+  request_.targets = {"toy", "op=copy", "threads=1"};
+  request_.sets = {"toy.op=read"};  // --set is for every case of the family, and applied last
+  EXPECT_THAT(keys(expand()), ElementsAre(StartsWith("toy/op=read/")));
+}
+
+TEST_F(PlanTest, RefusesAWordThatIsNoParameter) {
+  const auto of = [&](std::vector<std::string> targets) {
+    request_.targets = std::move(targets);
+    return refusal_of_request();
+  };
+  EXPECT_EQ(of({"toy", "byte=1"}), "byte=1: toy has no parameter \"byte\"; did you mean \"bytes\"?");
+  EXPECT_EQ(of({"toy", "op=copi"}), "op=copi: \"copi\" is no value of \"op\"; did you mean \"copy\"?");
+  EXPECT_EQ(of({"pair", "heads=2", "toy", "heads=2"}), "heads=2: toy has no parameter \"heads\"");
+  EXPECT_EQ(of({"n=1", "toy"}), "n=1: name the family of this parameter before it");
+  const std::string plan = write("p.json", R"({"schema":1,"cases":[{"family":"toy"}]})");
+  EXPECT_THAT(of({plan, "n=1"}), HasSubstr("is no family; set parameters in a plan by --set FAMILY.PARAM=V"));
+}
+
+TEST_F(PlanTest, APlanFileMayHaveAnEqualsSign) {
+  request_.targets = {write("a=b.json", R"({"schema":1,"cases":[{"family":"pair"}]})")};
+  EXPECT_EQ(expand().cases.size(), 1u);
+}
+
 TEST_F(PlanTest, FilterSearchesKeys) {
   request_.targets = {"toy", "pair"};
   request_.filter = "op=(write|copy)|^pair";

@@ -31,6 +31,7 @@ Record sample_record() {
   record.labels = {{"rack", "7"}};
   record.status = Status::failed;
   record.reason = "wrong_elements";
+  record.failure = {.kind = FailureKind::wrong_result, .rank = 1, .host = "a"};
   record.comparable = false;
   record.flags = {"oversubscribed"};
   record.samples.values = {1.0, nan, 0.25};
@@ -43,7 +44,8 @@ Record sample_record() {
   record.samples.first_touch = {3.5};
   record.metrics = {{"throughput", 1e12, "FLOP/s", Interval{9e11, 1.1e12}, Better::higher, 0.5, std::nullopt},
                     {"latency", std::nullopt, "s", std::nullopt, Better::lower, std::nullopt, std::nullopt}};
-  record.checks = {{"wrong_elements", false, 3, 0, {"row 7"}}};
+  record.checks = {{"wrong_elements", false, 3, 0, {"row 7"}, {{1, 0}}}};
+  record.slow_rank = {1, 2.5};
   record.spans = {{"setup", 0.5}, {"measure", 2}};
   record.telemetry["clock"] = {"Hz", {0, 1}, {2e9, std::nullopt}};
   record.matrix = Matrix{"bandwidth", "B/s", Better::higher, {0, 1}, {nan, 1.5e9, 1.4e9, nan}};
@@ -75,6 +77,10 @@ TEST(Record, RoundTrips) {
   EXPECT_FALSE(back.metrics[1].value.has_value());
   EXPECT_EQ(back.metrics[1].better, Better::lower);
   EXPECT_FALSE(back.telemetry.at("clock").values[1].has_value());
+  EXPECT_EQ(back.failure->kind, FailureKind::wrong_result);
+  EXPECT_EQ(back.failure->host, "a");
+  EXPECT_EQ(back.checks[0].culprits, record.checks[0].culprits);
+  EXPECT_EQ(back.slow_rank->rank, 1);
   ASSERT_TRUE(back.matrix);
   EXPECT_EQ(back.matrix->ranks, record.matrix->ranks);
   EXPECT_EQ(back.matrix->at(0, 1), 1.5e9);

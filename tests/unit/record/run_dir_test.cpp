@@ -285,14 +285,17 @@ TEST_F(RunDir, AFullDiskAtTheStartLeavesNothing) {
 TEST_F(RunDir, ARunWrittenAtOnceIsWholeOrNotThere) {
   Record longer = record("long");
   longer.samples.values.assign(300, 1.0);
-  const std::vector<Record> records = {longer, record(std::string(5000, 'k'))};
+  const auto write = [&] {
+    write_run(dir_, [&](const std::function<void(Record)>& add) {
+      add(longer);
+      add(record(std::string(5000, 'k')));
+      return run_;
+    });
+  };
   for (const rlim_t bytes : {0, 3000})
-    EXPECT_EQ(
-        with_full_disk(
-            bytes, [&] { return test::refusal<RunDirError>([&] { write_run(dir_, run_, records); }).empty() ? 8 : 7; }),
-        7);
+    EXPECT_EQ(with_full_disk(bytes, [&] { return test::refusal<RunDirError>(write).empty() ? 8 : 7; }), 7);
   EXPECT_FALSE(fs::exists(dir_));
-  write_run(dir_, run_, records);
+  write();
   EXPECT_EQ(read_run(dir_).records.size(), 2u);
 }
 

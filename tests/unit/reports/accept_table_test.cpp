@@ -11,6 +11,8 @@
 namespace assay::report {
 namespace {
 
+using namespace fitness;
+
 using testing::HasSubstr;
 using testing::Not;
 

@@ -1,8 +1,8 @@
 // Floors: reading them, matching records, and verdicts computed by hand.
-#include "reports/acceptance/acceptance.h"
+#include "reports/acceptance/document.h"
 
-#include "reports/acceptance/judge.h"
-#include "reports/acceptance/metric_units.h"
+#include "harness/fitness/floors/judge.h"
+#include "harness/fitness/floors/metric_units.h"
 #include "reports/render/render.h"
 #include "tests/support/refusal.h"
 #include "tests/support/runs.h"
@@ -21,6 +21,8 @@
 
 namespace assay::report {
 namespace {
+
+using namespace fitness;
 
 using test::run_of;
 using testing::HasSubstr;

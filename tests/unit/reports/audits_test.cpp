@@ -9,6 +9,8 @@
 namespace assay::report {
 namespace {
 
+using namespace fitness;
+
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -53,6 +55,22 @@ TEST(ReadAudit, NoFaultIsCutOffALongAnswer) {
       "n1", R"({"audit":{"problems":[)" + problems + R"({"id":"xid-fatal","severity":"fault"}],"facts":{}}})");
   EXPECT_EQ(read.count(Severity::fault), 1U);
   EXPECT_EQ(fleet_of({read}).code(), ExitCode::failed);
+}
+
+TEST(ReadAudit, ABannerIsLeftOutAndKept) {
+  const std::string answer = R"({"audit":{"problems":[],"facts":{"driver":"570"}}})";
+  for (const std::string& text : std::vector<std::string>{
+           "Welcome to n1\n{ not JSON }\n" + answer + "\nbye\n", "hello\n" + answer, answer + "\nbye\n",
+           "hello\n{\n\"audit\":{\"problems\":[],\n\"facts\":{\"driver\":\"570\"}}\n}\n"}) {
+    const AuditedHost read = read_audit("n1", text);
+    EXPECT_EQ(read.state, AuditState::ok) << text << read.error;
+    EXPECT_EQ(read.facts.at("driver"), "570");
+    EXPECT_FALSE(read.banner.empty());
+    EXPECT_EQ(read.banner.find("audit"), std::string::npos) << read.banner;
+  }
+  EXPECT_EQ(read_audit("n1", answer + "\n").banner, "");
+  AuditedHost shown = read_audit("n1", "Welcome\n" + answer);
+  EXPECT_NE(render_terminal(audit_document(fleet_of({shown})), {}).find("n1: Welcome"), std::string::npos);
 }
 
 TEST(ReadAudit, AnythingElseIsAnError) {

@@ -1,9 +1,9 @@
 // Hosts side by side, the matrix between them, and how a run on each host is split.
 #include "reports/hosts/hosts.h"
 #include "harness/core/units.h"
+#include "harness/runs/groups.h"
+#include "harness/runs/host_runs.h"
 #include "reports/compare/pairing.h"
-#include "reports/data/groups.h"
-#include "reports/data/host_runs.h"
 #include "reports/hosts/side_by_side.h"
 #include "reports/page/page.h"
 #include "reports/render/render.h"

@@ -1,6 +1,8 @@
 // Packs: equal bytes from equal packs, every change found, and figures computed again from samples.
 #include "reports/acceptance/packed_check.h"
 
+#include "reports/acceptance/document.h"
+
 #include "harness/archive/tar.h"
 #include "harness/core/files.h"
 #include "harness/core/sha256.h"
@@ -17,6 +19,8 @@
 
 namespace assay::report {
 namespace {
+
+using namespace fitness;
 
 using testing::HasSubstr;
 using testing::StartsWith;

@@ -1,6 +1,6 @@
 // Price files and catalogues: small hand-made samples in each cloud's form.
+#include "harness/runs/csv.h"
 #include "reports/cost/match.h"
-#include "reports/data/csv.h"
 #include "tests/unit/reports/cost_fixtures.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // The sections of the summary: figures by rule, machines side by side, odd samples; and that neither the order of runs
 // and records nor copies of runs matter.
 #include "reports/summary/sections.h"
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 #include "reports/page/page.h"
 #include "reports/render/render.h"
 #include "reports/summary/key_figures.h"

@@ -376,11 +376,14 @@ TEST(SizeFlags, CountsHaveUnits) {
     EXPECT_THROW(read_count("--tokens", bad), UsageError) << bad;
 }
 
-TEST(SizeFlags, GpusAreBothEndsAndThePowersOfTwoBetween) {
+TEST(SizeFlags, CountsOfGpusAreListsAndRangesWithThePowersOfTwoBetween) {
   EXPECT_EQ(read_gpus("8"), (std::vector<std::int64_t>{8}));
   EXPECT_EQ(read_gpus("1..8"), (std::vector<std::int64_t>{1, 2, 4, 8}));
   EXPECT_EQ(read_gpus("3..9"), (std::vector<std::int64_t>{3, 4, 8, 9}));
-  for (const char* bad : {"8..1", "0", "99999", "..", "1..", "a"}) EXPECT_THROW(read_gpus(bad), UsageError) << bad;
+  EXPECT_EQ(read_gpus("64,8"), (std::vector<std::int64_t>{8, 64}));
+  EXPECT_EQ(read_gpus("6,1..4,4"), (std::vector<std::int64_t>{1, 2, 4, 6}));
+  for (const char* bad : {"8,", "8,,64", "8 64", "8..1", "0", "99999", "..", "1..", "a"})
+    EXPECT_THROW(read_gpus(bad), UsageError) << bad;
 }
 
 // A model that needs 100 GiB, divided among the GPUs.
@@ -441,7 +444,7 @@ TEST(SizeAnswer, RanksWhatHoldsTheModelByCost) {
 TEST(SizeAnswer, SaysWhatWouldFit) {
   const SizeAnswer answer = size(request_of({1}), nullptr, planner_of_100_gib());
   EXPECT_TRUE(answer.ranked.empty());
-  EXPECT_EQ(answer.would, (std::vector<std::string>{"small x 8: --gpus 8", "large x 2: --gpus 2"}));
+  EXPECT_EQ(answer.would, (std::vector<std::string>{"small x 8: --count 8", "large x 2: --count 2"}));
   EXPECT_EQ(answer.code(), ExitCode::failed);
   EXPECT_THAT(to_text(answer), testing::HasSubstr("nothing fits\n"));
 }

@@ -1,6 +1,6 @@
 #include "reports/page/page.h"
 
-#include "reports/data/figures.h"
+#include "harness/runs/figures.h"
 #include "reports/render/render.h"
 #include "reports/summary/verdict.h"
 #include "tests/support/runs.h"

@@ -44,6 +44,27 @@ TEST(MergeParts, ACheckHoldsWhenItHoldsOnEveryRank) {
   EXPECT_FALSE(whole.comparable);
 }
 
+TEST(MergeParts, ACheckThatFailsPointsToItsRankUnlessItSaysWhich) {
+  Record a = part(0), b = part(1, Status::failed), c = part(2);
+  b.checks = {{"error", false, 3.0, 1.0, {"row 7"}}};
+  Record whole = merge_parts({a, b, c});
+  EXPECT_EQ(whole.checks[0].culprits, (std::vector<Culprit>{{1}}));
+  EXPECT_EQ(whole.failure->kind, FailureKind::wrong_result);
+  EXPECT_EQ(whole.failure->rank, 1);
+  EXPECT_EQ(whole.failure->host, "h");
+  // A check of the whole world, which every rank makes.
+  for (Record* one : {&a, &b, &c})
+    one->status = Status::failed, one->checks = {{"sum", false, 1, 0, {}, {{0, 2}, {1, 2}}}};
+  a.checks[0].detail = {"rank 0: from h", "rank 1: from h"};
+  whole = merge_parts({a, b, c});
+  EXPECT_EQ(whole.checks[0].culprits, (std::vector<Culprit>{{0, 2}, {1, 2}}));
+  EXPECT_FALSE(whole.failure->rank);
+  Record broken = part(1, Status::error, "threw");
+  broken.failure = {.kind = FailureKind::out_of_memory, .rank = 1, .host = "h"};
+  EXPECT_EQ(merge_parts({a, broken, c}).failure->kind, FailureKind::out_of_memory);
+  EXPECT_FALSE(merge_parts({part(0), part(1)}).failure);
+}
+
 TEST(MergeParts, SettingsThatOneHostAloneHasAreConditionsToo) {
   Record a = part(0), b = part(1), c = part(2);
   a.conditions = {{"NCCL_ALGO", "Ring"}, {"root", "0"}};

@@ -70,6 +70,16 @@ TEST_F(Supervised, EveryCaseHasARecordEvenIfItsWorkerDies) {
                                                                 {"exit", Status::error},
                                                                 {"sleep", Status::ok}})
     EXPECT_EQ(all.at(op).status, status) << op << ": " << all.at(op).reason << "\n" << all.at(op).log;
+  for (const auto& [op, kind] : std::map<std::string, FailureKind>{{"fail", FailureKind::wrong_result},
+                                                                   {"throw", FailureKind::exception},
+                                                                   {"kill", FailureKind::crashed},
+                                                                   {"exit", FailureKind::crashed}}) {
+    ASSERT_TRUE(all.at(op).failure) << op;
+    EXPECT_EQ(all.at(op).failure->kind, kind) << op;
+    EXPECT_EQ(all.at(op).failure->rank, 0) << op;
+    EXPECT_EQ(all.at(op).failure->host, this_host()) << op;
+  }
+  EXPECT_FALSE(all.at("skip").failure || all.at("ok").failure);
   EXPECT_THAT(all.at("kill").reason, HasSubstr("SIGKILL"));
   EXPECT_THAT(all.at("exit").reason, HasSubstr("code 3"));
 }
@@ -83,6 +93,7 @@ TEST_F(Supervised, AHangIsEndedAndTheTimelineKept) {
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all.at("ok").status, Status::ok) << all.at("ok").reason;
   EXPECT_THAT(all.at("hang").reason, HasSubstr("timeout"));
+  EXPECT_EQ(all.at("hang").failure->kind, FailureKind::timeout);
   EXPECT_EQ(all.at("sleep").status, Status::ok) << all.at("sleep").reason;
 }
 

@@ -1,7 +1,7 @@
 // Stores of other schemas, damaged stores and full disks.
 #include "harness/core/files.h"
-#include "harness/store/schema.h"
-#include "harness/store/store.h"
+#include "harness/history/store/schema.h"
+#include "harness/history/store/store.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/store/history_runs.h"
 

@@ -1,7 +1,7 @@
 // Runs made by hand, with what the store needs: an id, a time, a host.
 #pragma once
 
-#include "harness/store/store.h"
+#include "harness/history/store/store.h"
 #include "tests/support/runs.h"
 
 #include <fmt/format.h>

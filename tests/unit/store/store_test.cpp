@@ -1,7 +1,7 @@
-#include "harness/store/store.h"
+#include "harness/history/store/store.h"
 
-#include "harness/store/database.h"
-#include "harness/store/figures.h"
+#include "harness/history/store/database.h"
+#include "harness/history/store/figures.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/store/history_runs.h"
 
@@ -44,15 +44,15 @@ TEST_F(HistoryStore, KeepsFiguresWithWhatIsKnownAboutThem) {
   ASSERT_EQ(contents.series.size(), 1u);
   const Series& series = contents.series[0];
   EXPECT_EQ(series.name, "gemm/m=1 time");
-  EXPECT_EQ(series.identity, (Identity{.machine = "box, AMD Zen 4",
-                                       .key = "gemm/m=1",
-                                       .device = "cpu",
-                                       .conditions = "order=nn\ntypes=f32",
-                                       .metric = "time",
-                                       .unit = "s",
-                                       .better = Better::lower,
-                                       .protocol = "p1",
-                                       .family = "gemm"}));
+  EXPECT_EQ(series.identity, (SeriesIdentity{.machine = "box, AMD Zen 4",
+                                             .key = "gemm/m=1",
+                                             .device = "cpu",
+                                             .conditions = "order=nn\ntypes=f32",
+                                             .metric = "time",
+                                             .unit = "s",
+                                             .better = Better::lower,
+                                             .protocol = "p1",
+                                             .family = "gemm"}));
   ASSERT_EQ(series.points.size(), 1u);
   const Point& point = series.points[0];
   EXPECT_DOUBLE_EQ(point.log, std::log(0.5));
@@ -274,7 +274,7 @@ TEST_F(HistoryStore, MergingInAnyOrderGivesTheSame) {
     for (const char* other : others) store.merge(folder_.path() / other);
     std::vector<std::string> text;
     const Contents contents = store.read();
-    std::map<Identity, std::vector<double>> series;
+    std::map<SeriesIdentity, std::vector<double>> series;
     for (const Series& one : contents.series)
       for (const Point& point : one.points) series[one.identity].push_back(point.log);
     for (const auto& [identity, logs] : series)

@@ -1,9 +1,9 @@
 // Whole comparisons of hand-made runs: what is paired, what is left out and why, what differs, which exit code.
 #include "reports/compare/compare.h"
 
+#include "harness/runs/machine_kind.h"
 #include "reports/compare/difference.h"
 #include "reports/compare/pairing.h"
-#include "reports/data/machine_kind.h"
 #include "reports/render/render.h"
 #include "tests/support/blocks.h"
 #include "tests/support/refusal.h"

@@ -1,7 +1,7 @@
 // Small hand-made records for the tests of the scaling report.
 #pragma once
 
-#include "reports/data/run_set.h"
+#include "harness/runs/run_set.h"
 #include "reports/scaling/series.h"
 #include "tests/support/runs.h"
 

@@ -1,0 +1,60 @@
+#include "cli/options.h"
+
+#include "cli/explain.h"
+#include "harness/core/streams.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace assay::cli {
+
+const CLI::Validator not_empty([](std::string& value) { return value.empty() ? "needs a value" : std::string(); }, "");
+
+CLI::Option* Runs::add_dirs_to(CLI::App& app) {
+  verb_ = verb_of(app);
+  return app.add_option("runs", dirs, "Run directories")->required()->type_name("DIR");
+}
+
+void Runs::add_to(CLI::App& app) {
+  add_dirs_to(app);
+  app.add_flag("--injected", injected, "Treat records with injected faults as measurements");
+}
+
+RunSet Runs::read() const { return RunSet(read_runs(dirs), injected ? Injected::include : Injected::exclude); }
+
+ExitCode Runs::code_of(const RunSet& runs, ExitCode otherwise) const {
+  if (!runs.entries().empty()) return otherwise;
+  say("assay: {}: no finished case in {}\n", verb_, fmt::join(dirs, ", "));
+  return ExitCode::no_data;
+}
+
+void Prices::add_to(CLI::App& app) {
+  app.add_option("--prices", file, "Prices of machines: JSON (like configs/prices) or a SkyPilot catalogue (CSV)")
+      ->type_name("FILE");
+  app.add_option("--price", price, "Price of each whole machine in USD per hour")->type_name("USD");
+}
+
+void add_json_to(CLI::App& app, std::string& path) {
+  app.add_flag("--json{-}", path, "Print JSON, in base units, or write it to FILE")->take_last();
+}
+
+void Outputs::add_to(CLI::App& app, std::initializer_list<std::string_view> more) {
+  verb_ = verb_of(app);
+  add_json_to(app, json);
+  for (const std::string_view form : more) {
+    if (form == "--html") app.add_option("--html", html, "Write one self-contained HTML page")->type_name("FILE");
+    if (form == "--md") app.add_option("--md", markdown, "Write Markdown (- for stdout)")->type_name("FILE");
+    if (form == "--junit") app.add_option("--junit", junit, "Write JUnit XML, a test per judgement")->type_name("FILE");
+  }
+}
+
+void Outputs::write_pages(const report::Document& html_page, const report::Document& markdown_page) const {
+  if (!html.empty()) write(html, report::render_html(html_page));
+  if (!markdown.empty()) write(markdown, report::render_markdown(markdown_page));
+}
+
+void Outputs::print(const report::Document& document) const { cli::print(document, all()); }
+
+void Outputs::print(const std::string& text) const { cli::print(text, all()); }
+
+}  // namespace assay::cli

@@ -1,0 +1,133 @@
+// Acceptance of a cluster: its table, host by check, and the judgement of each stage from what the stage left on disk.
+#pragma once
+
+#include "harness/core/error.h"
+#include "harness/fitness/cluster/audits.h"
+#include "harness/fitness/cluster/evidence.h"
+#include "harness/fitness/floors/check.h"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::fitness {
+
+enum class CheckState { pass, not_run, inconclusive, fail };  // from best to worst
+std::string_view name_of(CheckState state);
+
+// One check of one host.
+struct HostCheck {
+  CheckState state = CheckState::not_run;
+  bool required = false;  // by the level: without a result the host has not passed
+  // The figure nearest to its limit, or farthest beyond it, in base units; absent: no figure decided.
+  std::string of;  // "gemm/.../duration=burst throughput"
+  std::string unit;
+  std::optional<double> figure;
+  std::optional<double> floor;
+  bool at_most = false;
+  std::string culprit;                   // "rank 3, host b, NVIDIA H200": where the figure comes from, of several
+  std::vector<std::string> evidence;     // what it rests on, a line each
+  std::vector<MissedFloor> missed = {};  // figures beyond their floors
+  std::set<std::string> broken = {};     // keys of cases that gave a wrong result, or none
+
+  // Keys of cases that are too slow or too close to say, where nothing worse was found: measure them once more.
+  std::set<std::string> repeat = {};
+
+  // Takes the worse of both states.
+  void note(CheckState found, std::string line);
+};
+using HostChecks = std::map<std::string, HostCheck>;
+
+// The checks in the order of the table. Storage, burn-in and fabric have no stage yet.
+inline constexpr std::string_view accept_checks[] = {"audit",    "host",    "pairs",   "collectives",
+                                                     "training", "storage", "burn-in", "fabric"};
+
+struct AcceptedHost {
+  std::string host;
+  std::map<std::string, HostCheck, std::less<>> checks = {};  // a check without an entry was not run
+  std::vector<AuditedGpu> gpus = {};
+  std::vector<std::string> problems = {};    // ids of the audit's faults
+  std::vector<std::string> xids = {};        // "XID 79 of 0000:1b:00.0 at 2026-11-20T03:12:44Z"
+  std::vector<VendorCommand> commands = {};  // to run next; for a host that failed
+  std::string evidence_file = {};            // below the folder; empty: none
+
+  // fail if a check failed, inconclusive if one is or a required one was not run, pass if one passed, else not_run.
+  CheckState state() const;
+};
+
+// A floor that no stage held a figure against.
+struct UnmeasuredFloor {
+  Floor floor;
+  std::string file, name;  // of its file
+  std::string reason;      // "matched no record; the nearest key is ..."
+  int nearness = 0;  // of the stage whose reason it is: 0 other keys, 1 records of its key, 2 refused or unusable ones
+};
+// "not measured at this level: 2 floors of h100-sxm, 1 of them required (collective/op=all_reduce/* busbw on 32 ranks,
+// ...)", a line for each file.
+std::vector<std::string> unmeasured_lines(const std::vector<UnmeasuredFloor>& floors);
+
+// Which floors the stages have not held a figure against yet.
+class UnmeasuredFloors {
+ public:
+  // Floors of a file to be measured; of those that a level brings along only the required ones count.
+  void expect(const Floors& floors, bool only_required);
+  void add(const CheckResult& result);  // what a stage measured
+  const std::vector<UnmeasuredFloor>& left() const { return left_; }
+
+ private:
+  std::vector<UnmeasuredFloor> left_;
+};
+
+struct Acceptance {
+  std::string level;
+  std::string started;
+  double seconds = 0;
+  std::vector<AcceptedHost> hosts;
+  std::vector<std::string> notes = {};  // "hosts are one machine: a drill, not an acceptance"
+  std::vector<UnmeasuredFloor> not_measured = {};
+  bool finished = true;
+
+  // failed if a host failed; no_data if one is inconclusive or has not passed any check, or a required floor was not
+  // measured; else ok.
+  ExitCode code() const;
+};
+
+// The audit (`assay env --audit --hostfile`): fails for a fault, an unreachable host, fewer GPUs than most hosts have,
+// and another driver, firmware, kernel, BIOS or NCCL than most. Other facts that differ are mentioned. Fills gpus and
+// xids of `hosts`.
+void judge_audit(const AuditedFleet& audit, std::vector<AcceptedHost>& hosts);
+
+struct StageFloors {
+  const Floors* user = nullptr;                // --floors
+  const Floors* fleet = nullptr;               // of hosts against their median; applied from three hosts on
+  double pair_share = 0.6;                     // of the median pair: a host or link below it is slow
+  std::span<const std::string> families = {};  // that this build knows
+  UnmeasuredFloors* unmeasured = nullptr;      // told what is measured
+};
+
+// A plan run on every host separately, then once more on those of its hosts that were slow: a figure counts as slow
+// only if it was so each time. `hosts` took part in the first run. Throws UsageError as check() does.
+HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::string>& hosts, const StageFloors& floors);
+
+struct WorldChecks {
+  HostChecks checks;
+  bool repeat = false;  // a host was lost or gave wrong results, so what the others can do is not known yet
+};
+// A plan run by all hosts together: wrong results, lost hosts, stragglers, and in matrices of pairs hosts and links
+// that are slow. Throws UsageError as check() does.
+WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, const StageFloors& floors);
+
+// Those of `hosts` that a message names, as whole words.
+std::vector<std::string> hosts_named(std::string_view text, const std::vector<std::string>& hosts);
+
+// "2 of 14 cases skipped everywhere: KEY (reason)"; empty if every case ran somewhere.
+std::string skips_text(const RunData& run);
+
+// Of what the runs say about themselves, why this is a drill and no acceptance; empty if it is one.
+std::vector<std::string> why_drill(const std::vector<RunData>& runs);
+
+}  // namespace assay::fitness

@@ -1,0 +1,60 @@
+// What goes to the vendor for one host that failed: its audit, its records, the floors it missed, and the vendor's own
+// diagnostics to run on it. The members of an ordinary tar archive (harness/archive/tar.h).
+#pragma once
+
+#include "harness/archive/tar.h"
+#include "harness/fitness/cluster/audits.h"
+#include "harness/json/json.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::fitness {
+
+using ArchiveMember = TarMember;
+
+// A figure of the host beyond its limit, in base units.
+struct MissedFloor {
+  std::string key, metric, unit;
+  std::string bound = "at_least";  // or "at_most"
+  std::optional<double> value, limit;
+  std::string source;  // the floor's
+  std::string reason;
+
+  static void members(auto& self, auto& io) {
+    io("key", self.key), io("metric", self.metric), io("unit", self.unit), io("bound", self.bound);
+    io("value", self.value), io("limit", self.limit), io("source", self.source), io("reason", self.reason);
+  }
+};
+
+// A program of a vendor that tells more about a failure, and why to run it here.
+struct VendorCommand {
+  std::string command;  // a line of sh; DEVICE and other words in capitals are to be filled in
+  std::string why;
+  bool operator==(const VendorCommand&) const = default;
+};
+
+// The commands for these problems of an audit (ids as in harness/machine/problem_kinds.h) and these failed checks: keys
+// or families of cases ("gemm/...", "collective"), or names of checks ("gpu_errors"). Where hosts have GPUs any failed
+// check may be theirs. Each command once, in the order in which to run them; empty if no vendor's program helps.
+std::vector<VendorCommand> vendor_commands(const std::vector<std::string>& problem_ids,
+                                           const std::vector<std::string>& failed_checks, bool has_gpus);
+
+struct EvidenceInput {
+  std::string host;
+  std::optional<AuditedHost> audit;          // absent: it did not answer, or was not asked
+  Json environment;                          // of `assay env --json` or run.json; null: unknown
+  std::vector<std::filesystem::path> runs;   // run directories, of whose records those of this host are taken
+  std::vector<MissedFloor> missed;           // of this host
+  std::vector<VendorCommand> commands = {};  // to run on it next
+  bool with_serials = false;                 // else members named "serial" are taken out of the audit
+};
+
+// "HOST/audit.json", "events.txt", "environment.json", "records/NAME.jsonl" (the host's lines, byte for byte),
+// "floors.json", "commands.txt" and "MANIFEST": the SHA-256 of each, as `sha256sum -c` reads it. What is unknown or
+// empty is left out. Equal input gives equal bytes. Throws Error if a run cannot be read.
+std::vector<ArchiveMember> evidence_members(const EvidenceInput& input);
+
+}  // namespace assay::fitness

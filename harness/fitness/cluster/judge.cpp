@@ -1,0 +1,413 @@
+// The judgement of runs: every host by itself, and all of them together.
+#include "harness/fitness/cluster/cluster.h"
+
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "harness/fitness/cluster/pairs.h"
+#include "harness/fitness/floors/judge.h"
+#include "harness/record/flags.h"
+#include "harness/statistics/statistics.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <set>
+
+namespace assay::fitness {
+
+namespace {
+
+// What run, record or device says about itself that makes this a drill, by the flags of records.
+std::string drill_of(const std::string& text) {
+  if (text == flag::one_machine) return text + ": they share its cores, so their figures disturb each other";
+  if (text.starts_with(flag::injected)) return "faults were injected on purpose (" + text + ")";
+  return text == flag::emulated_gpu || text == flag::described_machine ? text : std::string();
+}
+
+// A drill is judged like an acceptance, and says that it is one.
+RunData as_acceptance(RunData run) {
+  for (Record& record : run.records)
+    for (const std::string& text : record.flags) record.comparable = record.comparable || !drill_of(text).empty();
+  return run;
+}
+
+// The host of a record of one host. A run on a single host may call it otherwise than the list does.
+std::string host_of(const Record& record, const std::vector<std::string>& hosts) {
+  const auto named = record.identity().hosts;
+  for (const std::string& name : named)
+    if (std::find(hosts.begin(), hosts.end(), name) != hosts.end()) return name;
+  return hosts.size() == 1 ? hosts.front() : named.empty() ? std::string() : named.front();
+}
+
+std::string wrong_text(const Record& record) {
+  std::vector<std::string> parts;
+  for (const Check& check : record.checks)
+    if (!check.passed)
+      parts.push_back(check.detail.empty() ? check.name : fmt::format("{} ({})", check.name, check.detail.front()));
+  return fmt::format(
+      "wrong result: {}: {}", record.key,
+      parts.empty() ? one_line(record.reason) : one_line(fmt::format("{}", fmt::join(parts, "; ")), 300));
+}
+
+// How far from the limit, as a fraction; above 0: beyond it.
+double beyond(const Judgement& one, const Floor& floor) {
+  return one.value && one.limit ? shortfall(*one.value, floor.bound, *one.limit) : 0;
+}
+
+// Which of several ranks the figure comes from; a single one is the host itself.
+std::string culprit_of(const Judgement& one) {
+  return one.entry.record->ranks.size() > 1 ? one.culprit : std::string();
+}
+
+void show(HostCheck& check, const Judgement& one, const Floor& floor) {
+  check.of = one.entry.record->key + " " + floor.metric;
+  check.unit = floor.unit;
+  check.figure = one.value;
+  check.floor = one.limit;
+  check.at_most = floor.bound == Bound::at_most;
+  check.culprit = culprit_of(one);
+}
+
+std::string line_of(const Judgement& one, const Floor& floor) {
+  std::string line = fmt::format(
+      "{} {} {}, {} {}{}: {}", one.entry.record->key, floor.metric, format_quantity(*one.value, floor.unit),
+      floor.bound == Bound::at_least ? "floor" : "ceiling", format_quantity(*one.limit, floor.unit),
+      one.median ? fmt::format(" ({} of {} hosts' median)", format_percent(floor.limit), one.members) : std::string(),
+      one.reason);
+  if (const std::string culprit = culprit_of(one); !culprit.empty() && !one.entry.record->matrix)
+    line += "; " + culprit;
+  const auto& outside = one.entry.record->outside_cpu;
+  if (outside && outside->throttled && *outside->throttled > 0.05)
+    line += fmt::format("; a CPU quota held back {:.2g} CPUs", *outside->throttled);
+  return line;
+}
+
+MissedFloor missed(const Judgement& one, const Floor& floor) {
+  return {.key = one.entry.record->key,
+          .metric = floor.metric,
+          .unit = floor.unit,
+          .bound = floor.bound == Bound::at_least ? "at_least" : "at_most",
+          .value = one.value,
+          .limit = one.limit,
+          .source = floor.source,
+          .reason = one.reason};
+}
+
+// The judgements of one floor: of each host's attempts at a case the best counts.
+class OfFloor {
+ public:
+  OfFloor(const FloorResult& result, const std::vector<std::string>& hosts) : floor_(*result.floor) {
+    for (const Judgement& one : result.records) {
+      const std::string host = host_of(*one.entry.record, hosts);
+      if (one.outcome == Outcome::refused) continue;
+      const auto [place, fresh] = best_.try_emplace({host, one.entry.record->identity().unplaced().text()}, &one);
+      if (!fresh && better(one, *place->second)) place->second = &one;
+    }
+  }
+
+  // `nearest`: per host, how far the figure shown so far is beyond its limit.
+  void add_to(HostChecks& checks, std::map<std::string, double>& nearest) const {
+    for (const auto& [place, one] : best_) {
+      const auto check = checks.find(place.first);
+      if (check == checks.end() || !one->value || !one->limit) continue;
+      if (one->outcome != Outcome::pass) {
+        const bool fails = one->outcome == Outcome::fail;
+        add_line(check->second, fails ? CheckState::fail : CheckState::inconclusive, line_of(*one, floor_));
+        check->second.repeat.insert(one->entry.record->key);
+        if (fails) check->second.missed.push_back(missed(*one, floor_));
+      } else {
+        check->second.note(CheckState::pass, "");
+      }
+      const auto [far, fresh] = nearest.try_emplace(place.first, beyond(*one, floor_));
+      if (!fresh && beyond(*one, floor_) <= far->second) continue;
+      far->second = beyond(*one, floor_);
+      show(check->second, *one, floor_);
+    }
+  }
+
+  // Hosts without a usable record of a floor that requires one, if any host has it: what none has is not measured, and
+  // no host's fault.
+  void require(HostChecks& checks) const {
+    std::set<std::string> have;
+    for (const auto& [place, one] : best_)
+      if (one->limit) have.insert(place.first);
+    if (!floor_.required || have.empty()) return;
+    for (auto& [host, check] : checks) {
+      if (!have.contains(host))
+        add_line(check, CheckState::fail,
+                 fmt::format("no usable record for the required floor {} {}", floor_.key, floor_.metric));
+    }
+  }
+
+ private:
+  bool better(const Judgement& one, const Judgement& other) const {
+    if (one.outcome != other.outcome) return one.outcome == Outcome::unusable ? false : one.outcome > other.outcome;
+    return beyond(one, floor_) < beyond(other, floor_);
+  }
+
+  const Floor& floor_;
+  std::map<std::pair<std::string, std::string>, const Judgement*> best_;
+};
+
+// Wrong, broken and missing records of each host; whether what broke is the host's fault is seen from the others.
+void judge_status(const RunSet& runs, const std::vector<std::string>& hosts, HostChecks& checks) {
+  struct Counts {
+    std::size_t ok = 0;
+    std::vector<std::pair<std::string, const Record*>> others;  // by host
+  };
+  std::map<std::string, Counts> by_case;
+  std::set<std::string> heard;
+  for (const Entry& entry : runs.entries()) {
+    const Record& record = *entry.record;
+    const std::string host = host_of(record, hosts);
+    if (!checks.contains(host)) continue;
+    heard.insert(host);
+    Counts& counts = by_case[record.identity().unplaced().text()];
+    if (record.status == Status::ok)
+      ++counts.ok, checks[host].note(CheckState::pass, "");
+    else if (record.status == Status::failed)
+      add_line(checks[host], CheckState::fail, wrong_text(record)), checks[host].broken.insert(record.key);
+    else
+      counts.others.emplace_back(host, &record);
+  }
+  for (const auto& [name, counts] : by_case)
+    for (const auto& [host, record] : counts.others) {
+      const bool only_here = counts.ok > counts.others.size();
+      const std::string line = fmt::format("{}: {}{}", record->key, one_line(record->reason, 300),
+                                           counts.ok > 0 ? fmt::format(" (measured on {} others)", counts.ok) : "");
+      if (record->status == Status::error)
+        add_line(checks[host], only_here ? CheckState::fail : CheckState::inconclusive, "broke: " + line),
+            checks[host].broken.insert(record->key);
+      else if (counts.ok > 0)
+        add_line(checks[host], only_here ? CheckState::fail : CheckState::inconclusive, "cannot run here: " + line);
+    }
+  for (const auto& [name, counts] : by_case)
+    for (const auto& [host, record] : counts.others)
+      if (checks[host].state == CheckState::not_run)
+        checks[host].note(CheckState::inconclusive, "every case was skipped: " + one_line(record->reason, 300));
+  for (const std::string& host : hosts)
+    if (!heard.contains(host))
+      checks[host].note(heard.empty() ? CheckState::inconclusive : CheckState::fail,
+                        "no record: lost, or it never began");
+}
+
+// Floors without those that compare hosts, or only those.
+Floors part_of(const Floors& all, bool relative) {
+  Floors part = all;
+  std::erase_if(part.floors, [relative](const Floor& floor) { return floor.relative != relative; });
+  return part;
+}
+
+// ---- of all hosts together
+
+// Whose fault a wrong result is: who saw it, unless one host sent it to several.
+std::set<std::string> blamed(const Record& record, const std::vector<std::string>& hosts) {
+  std::map<std::string, std::set<std::string>> seen_by, sent_by;
+  for (const Check& check : record.checks)
+    for (const Culprit& culprit : check.passed ? std::vector<Culprit>{} : check.culprits) {
+      const std::string host = record.host_of(culprit.rank);
+      seen_by[host];
+      if (!culprit.sender) continue;
+      const std::string sender = record.host_of(*culprit.sender);
+      seen_by[host].insert(sender);
+      sent_by[sender].insert(host);
+    }
+  std::set<std::string> all;
+  const bool several = seen_by.size() > 1;
+  for (const auto& [sender, receivers] : sent_by)
+    if (receivers.size() > 1 && receivers.size() == seen_by.size()) all.insert(sender);
+  if (!all.empty()) return all;
+  for (const auto& [host, senders] : seen_by) {
+    all.insert(host);
+    if (!several && senders.size() == 1 && hosts.size() > 2)
+      all.insert(*senders.begin());  // the link: both of its ends
+  }
+  return all;
+}
+
+void judge_wrong(const Record& record, const std::vector<std::string>& hosts, WorldChecks& world) {
+  const std::set<std::string> culprits = blamed(record, hosts);
+  const bool known = !culprits.empty() && 2 * culprits.size() <= std::max<std::size_t>(hosts.size(), 2);
+  world.repeat = world.repeat || known;
+  for (const std::string& host : hosts)
+    if (known && culprits.contains(host))
+      add_line(world.checks[host], CheckState::fail, wrong_text(record)), world.checks[host].broken.insert(record.key);
+    else if (!known)
+      add_line(world.checks[host], CheckState::fail, wrong_text(record) + "; no host of these stands out");
+}
+
+// The hosts whose fault it is that a record broke. Any host may be where a worker crashes or runs out of memory.
+std::vector<std::string> at_fault(const Record& record, const std::vector<std::string>& hosts) {
+  const Failure failure = record.failure.value_or(Failure());
+  if (failure.kind != FailureKind::lost_host && failure.kind != FailureKind::timeout &&
+      failure.kind != FailureKind::refused)
+    return {};
+  std::vector<std::string> named = failure.hosts;
+  if (named.empty()) named.push_back(failure.host);
+  std::erase_if(named, [&](const auto& name) { return std::find(hosts.begin(), hosts.end(), name) == hosts.end(); });
+  return named;
+}
+
+void judge_broken(const Record& record, const std::vector<std::string>& hosts, WorldChecks& world) {
+  const std::vector<std::string> named = at_fault(record, hosts);
+  const std::string line = fmt::format("broke: {}: {}", record.key, one_line(record.reason, 300));
+  const bool known = !named.empty() && 2 * named.size() <= hosts.size();
+  world.repeat = world.repeat || known;
+  for (const std::string& host : known ? named : hosts)
+    add_line(world.checks[host], known ? CheckState::fail : CheckState::inconclusive, line);
+}
+
+// A figure of all hosts together is held against its floor: slow pairs or a straggler explain it, else all are to
+// blame.
+void judge_together(const Judgement& judged, const Floor& floor, const std::set<std::string>& stragglers,
+                    WorldChecks& world) {
+  const Record& record = *judged.entry.record;
+  const bool fails = judged.outcome == Outcome::fail, passes = judged.outcome == Outcome::pass;
+  std::map<std::string, std::set<std::string>> pairs;
+  if (!passes) pairs = slow_hosts(record, floor, *judged.limit);
+  std::erase_if(pairs, [&](const auto& one) { return !world.checks.contains(one.first); });
+  for (auto& [host, check] : world.checks) {
+    const auto pair = pairs.find(host);
+    const bool spared = !pairs.empty() ? pair == pairs.end() : !stragglers.empty() && !stragglers.contains(host);
+    if (passes ? !check.figure : !spared && (!check.figure || fails)) show(check, judged, floor);
+    if (passes || spared) continue;
+    std::string line = "of all hosts together: " + line_of(judged, floor);
+    if (pair != pairs.end()) {
+      check.culprit = "host " + host;
+      line += "; " + slow_with_text(record, pair->second);
+    }
+    add_line(check, fails ? CheckState::fail : CheckState::inconclusive, line);
+    if (fails) check.missed.push_back(missed(judged, floor));
+  }
+  world.repeat = world.repeat || (fails && pairs.empty() && !stragglers.empty());
+}
+
+}  // namespace
+
+std::vector<std::string> hosts_named(std::string_view text, const std::vector<std::string>& hosts) {
+  const auto of_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+  };
+  std::vector<std::string> named;
+  for (const std::string& host : hosts)
+    for (std::size_t at = text.find(host); at != text.npos; at = text.find(host, at + 1)) {
+      const std::size_t end = at + host.size();
+      // A full stop ends a sentence, or belongs to a longer name.
+      const bool starts = at == 0 || !of_name(text[at - 1]);
+      const bool ends = end == text.size() || !of_name(text[end]) ||
+                        (text[end] == '.' && (end + 1 == text.size() || !of_name(text[end + 1])));
+      if (!starts || !ends) continue;
+      named.push_back(host);
+      break;
+    }
+  return named;
+}
+
+std::string skips_text(const RunData& run) {
+  constexpr std::size_t max_named = 3;
+  std::map<std::string, const Record*> skipped;  // by key; null: it ran somewhere
+  for (const Record& record : run.records) {
+    const Record*& one = skipped.try_emplace(record.key, &record).first->second;
+    if (record.status != Status::skipped) one = nullptr;
+  }
+  const std::size_t cases = skipped.size();
+  std::erase_if(skipped, [](const auto& one) { return !one.second; });
+  if (skipped.empty()) return {};
+  std::vector<std::string> named;
+  for (const auto& [key, record] : skipped)
+    if (named.size() < max_named)
+      named.push_back(fmt::format("{} ({})", one_line(key, 200), one_line(record->reason, 200)));
+  if (skipped.size() > max_named) named.push_back(fmt::format("and {} more", skipped.size() - max_named));
+  return fmt::format("{} of {} skipped everywhere: {}", skipped.size(),
+                     plural(static_cast<std::int64_t>(cases), "case"), fmt::join(named, "; "));
+}
+
+std::vector<std::string> why_drill(const std::vector<RunData>& runs) {
+  std::set<std::string> notes;
+  for (const RunData& run : runs)
+    for (const Record& record : run.records)
+      for (const std::string& text : record.flags)
+        if (const std::string note = drill_of(text); !note.empty()) notes.insert("a drill, no acceptance: " + note);
+  return {notes.begin(), notes.end()};
+}
+
+HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::string>& hosts,
+                           const StageFloors& floors) {
+  HostChecks checks;
+  for (const std::string& host : hosts) checks[host];
+  for (RunData& run : runs) run = as_acceptance(std::move(run));
+  const RunSet set(std::move(runs), Injected::include);
+  judge_status(set, hosts, checks);
+  std::set<std::string> sound;  // a repetition helps only these
+  for (const auto& [host, check] : checks)
+    if (check.state == CheckState::pass) sound.insert(host);
+  std::map<std::string, double> nearest;
+  const auto apply = [&](const Floors& asked) {
+    if (asked.floors.empty()) return;
+    const CheckResult result = check(set, asked, floors.families);
+    for (const FloorResult& one : result.results) {
+      const OfFloor judged(one, hosts);
+      judged.add_to(checks, nearest);
+      judged.require(checks);
+    }
+    if (floors.unmeasured) floors.unmeasured->add(result);
+  };
+  if (floors.user) apply(hosts.size() < min_fleet ? part_of(*floors.user, false) : *floors.user);
+  if (floors.fleet && hosts.size() >= min_fleet) apply(*floors.fleet);
+  for (auto& [host, check] : checks)
+    if (!sound.contains(host)) check.repeat.clear();
+  return checks;
+}
+
+WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, const StageFloors& floors) {
+  WorldChecks world;
+  for (const std::string& host : hosts) world.checks[host];
+  std::vector<RunData> runs;
+  runs.push_back(as_acceptance(std::move(run)));
+  const RunSet set(std::move(runs), Injected::include);
+  std::map<std::string, std::size_t> slow;  // cases in which the host had the slow rank
+  std::size_t measured = 0;
+  std::string skipped;
+  for (const Entry& entry : set.entries()) {
+    const Record& record = *entry.record;
+    if (record.status == Status::failed) judge_wrong(record, hosts, world);
+    if (record.status == Status::error) judge_broken(record, hosts, world);
+    if (record.status == Status::skipped) skipped = record.reason;
+    if (record.status != Status::ok) continue;
+    ++measured;
+    for (auto& [host, check] : world.checks) check.note(CheckState::pass, "");
+    if (record.matrix) judge_pairs(record, floors.pair_share, world.checks);
+    if (record.slow_rank) {
+      const std::string host = record.host_of(record.slow_rank->rank);
+      ++slow[host];
+      for (const std::string& text : record.flags)
+        if (text.starts_with(flag::slow_rank) && world.checks.contains(host))
+          add_line(world.checks[host], CheckState::pass, fmt::format("{}: {}", record.key, text));
+    }
+  }
+  std::set<std::string> stragglers;
+  for (const auto& [host, cases] : slow)
+    if (cases >= 2 && 2 * cases > measured && world.checks.contains(host)) {
+      stragglers.insert(host);
+      world.checks[host].note(CheckState::fail,
+                              fmt::format("slower than the others in {} of {} cases", cases, measured));
+    }
+  if (measured == 0)
+    for (auto& [host, check] : world.checks)
+      if (check.state == CheckState::not_run)
+        check.note(CheckState::inconclusive, skipped.empty() ? "no record" : "skipped: " + one_line(skipped));
+  const Floors asked = floors.user ? part_of(*floors.user, false) : Floors();
+  if (!asked.floors.empty()) {
+    const CheckResult result = check(set, asked, floors.families);
+    if (floors.unmeasured) floors.unmeasured->add(result);
+    for (const FloorResult& one : result.results)
+      for (const Judgement& judged : one.records)
+        if (judged.value && judged.limit) judge_together(judged, *one.floor, stragglers, world);
+  }
+  return world;
+}
+
+}  // namespace assay::fitness

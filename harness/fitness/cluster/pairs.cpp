@@ -1,0 +1,138 @@
+#include "harness/fitness/cluster/pairs.h"
+
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "harness/fitness/floors/judge.h"
+#include "harness/statistics/statistics.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::fitness {
+
+namespace {
+
+constexpr std::size_t max_lines = 8;  // of evidence for one check
+
+}  // namespace
+
+void add_line(HostCheck& check, CheckState state, const std::string& line) {
+  const std::size_t shown = check.evidence.size();
+  check.note(state, shown < max_lines ? line : shown == max_lines ? "and more" : "");
+}
+
+std::string host_of_rank(const Record& record, int rank) {
+  for (const RankResult& one : record.ranks)
+    if (one.rank == rank) return one.host;
+  return {};
+}
+
+void judge_pairs(const Record& record, double share, HostChecks& checks) {
+  const Matrix& matrix = *record.matrix;
+  const std::size_t n = matrix.ranks.size();
+  if (n < min_fleet || matrix.values.size() != n * n) return;
+  const bool higher = matrix.better == Better::higher;
+  const auto speed = [&](std::size_t from, std::size_t to) {
+    const double value = matrix.values[from * n + to];
+    return higher ? value : 1 / value;
+  };
+  std::vector<double> all;
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < n; ++j)
+      if (i != j && std::isfinite(speed(i, j))) all.push_back(speed(i, j));
+  if (all.empty()) return;
+  const double limit = share * median(all);
+  const auto figure = [&](double value) { return higher ? value : 1 / value; };
+  std::set<std::size_t> slow;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::string host = host_of_rank(record, matrix.ranks[i]);
+    if (!checks.contains(host)) continue;
+    HostCheck& check = checks[host];
+    for (const bool sends : {true, false}) {
+      double best = 0;
+      for (std::size_t j = 0; j < n; ++j)
+        if (i != j && std::isfinite(sends ? speed(i, j) : speed(j, i)))
+          best = std::max(best, sends ? speed(i, j) : speed(j, i));
+      if (!(best > 0)) continue;
+      const bool worse = !check.floor || check.unit != matrix.unit ||
+                         best / limit < (check.at_most ? *check.floor / *check.figure : *check.figure / *check.floor);
+      if (worse) {
+        check.of = fmt::format("{} best {}", record.key, sends ? "in sending" : "in receiving");
+        check.unit = matrix.unit;
+        check.figure = figure(best);
+        check.floor = figure(limit);
+        check.at_most = !higher;
+      }
+      if (best >= limit) continue;
+      slow.insert(i);
+      add_line(check, CheckState::fail,
+               fmt::format("{}: even its fastest link is slow in {}: {}, the median pair {} ({} at least)", record.key,
+                           sends ? "sending" : "receiving", format_quantity(figure(best), matrix.unit),
+                           format_quantity(figure(limit / share), matrix.unit), format_percent(share)));
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < n; ++j) {
+      if (i == j || slow.contains(i) || slow.contains(j) || !(speed(i, j) < limit)) continue;
+      const std::string from = host_of_rank(record, matrix.ranks[i]), to = host_of_rank(record, matrix.ranks[j]);
+      for (const std::string& host : {from, to})
+        if (checks.contains(host))
+          add_line(checks[host], CheckState::inconclusive,
+                   fmt::format("{}: the link {} -> {} is slow: {}, the median pair {}", record.key, from, to,
+                               format_quantity(matrix.values[i * n + j], matrix.unit),
+                               format_quantity(figure(limit / share), matrix.unit)));
+    }
+}
+
+std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, const Floor& floor, double limit) {
+  using Pairs = std::map<std::string, std::set<std::string>>;
+  if (!record.matrix || record.matrix->unit != floor.unit) return {};
+  const Matrix& matrix = *record.matrix;
+  const std::size_t n = matrix.ranks.size();
+  if (matrix.values.size() != n * n) return {};
+  Pairs slow, worst;  // by host, both ways
+  double farthest = 0;
+  const auto add = [](Pairs& pairs, const std::string& a, const std::string& b) {
+    pairs[a].insert(b);
+    pairs[b].insert(a);
+  };
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < n; ++j) {
+      const std::string from = host_of_rank(record, matrix.ranks[i]), to = host_of_rank(record, matrix.ranks[j]);
+      const double value = matrix.values[i * n + j];
+      if (from == to || !std::isfinite(value)) continue;
+      const double beyond = shortfall(value, floor.bound, limit);
+      if (beyond > 0) add(slow, from, to);
+      if (worst.empty() || beyond > farthest) {
+        farthest = beyond;
+        worst.clear();
+        add(worst, from, to);
+      }
+    }
+  if (slow.empty()) return worst;
+  Pairs named, left = slow;
+  const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
+  while (!left.empty()) {
+    const auto [host, others] = *std::max_element(left.begin(), left.end(), fewer);
+    std::set<std::string> blamed = {host};
+    if (others.size() == 1 && left[*others.begin()].size() == 1) blamed.insert(*others.begin());
+    for (const std::string& one : blamed) named[one] = slow[one];
+    left.erase(host);
+    for (const std::string& other : others)
+      if (left[other].erase(host); left[other].empty()) left.erase(other);
+  }
+  return named;
+}
+
+std::string slow_with_text(const Record& record, const std::set<std::string>& others) {
+  std::set<std::string> hosts;
+  for (const RankResult& rank : record.ranks) hosts.insert(rank.host);
+  return fmt::format("slow with {} of {}: {}", others.size(),
+                     plural(static_cast<std::int64_t>(hosts.size()) - 1, "host"),
+                     one_line(fmt::format("{}", fmt::join(others, ", ")), 200));
+}
+
+}  // namespace assay::fitness

@@ -1,0 +1,31 @@
+// Pairs of hosts: who is slow in a matrix of their figures.
+#pragma once
+
+#include "harness/fitness/cluster/cluster.h"
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+
+namespace assay::fitness {
+
+inline constexpr std::size_t min_fleet = 3;  // hosts that have a median
+
+// Notes a state; what it rests on only while the check has few lines of evidence.
+void add_line(HostCheck& check, CheckState state, const std::string& line);
+// Empty if the record does not say.
+std::string host_of_rank(const Record& record, int rank);
+
+// One figure per pair: the host whose fastest link, in sending or in receiving, is slower than the share of the median
+// has a slow port; a slow link between two other hosts may be the fault of either.
+void judge_pairs(const Record& record, double share, HostChecks& checks);
+
+// The fewest hosts that explain the pairs beyond a floor's limit, each with those that it is slow with: while such
+// pairs are left, the host with the most of them. Both hosts of a pair that stands alone. If no pair is beyond the
+// limit, the hosts of the worst one. Empty if the floor is not about the figures of the matrix.
+std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, const Floor& floor, double limit);
+// "slow with 3 of 63 hosts: b, c, d".
+std::string slow_with_text(const Record& record, const std::set<std::string>& others);
+
+}  // namespace assay::fitness

@@ -1,0 +1,76 @@
+// What runs measured against what a machine must reach.
+#pragma once
+
+#include "harness/core/error.h"
+#include "harness/fitness/floors/floors.h"
+#include "harness/runs/run_set.h"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::fitness {
+
+// How one record fares under one floor, from worst to best.
+enum class Outcome {
+  fail,          // beyond the limit
+  inconclusive,  // the 95 % interval contains the limit, or the fleet is too small
+  unusable,      // skipped, failed, broken, not comparable, or without a known figure
+  pass,
+  refused,  // ignored: its protocol or hardware is not what the floor asks for, or it lacks the metric
+};
+std::string_view name_of(Outcome outcome);
+
+struct Judgement {
+  Entry entry;
+  Outcome outcome = Outcome::unusable;
+  std::string reason;             // empty if it passed with an interval
+  std::string culprit;            // "rank 3, host b, NVIDIA H200": where the figure comes from
+  std::string pointer;            // of the figure in the record: /metrics/0/value
+  std::optional<double> value;    // in the floor's unit
+  std::optional<Interval> range;  // 95 %
+  std::optional<double> limit;    // in the floor's unit; for a relative floor, computed from the fleet
+  std::optional<double> median;   // of the fleet
+  std::size_t members = 0;        // of the fleet
+};
+
+enum class Verdict { pass, fail, inconclusive, not_judged };
+std::string_view name_of(Verdict verdict);
+
+struct FloorResult {
+  const Floor* floor = nullptr;
+  Verdict verdict = Verdict::not_judged;
+  std::string reason;              // why it is not simply a pass
+  std::vector<Judgement> records;  // worst first
+  std::size_t of_other_unit = 0;   // records that the key matches, passed over: their metric has another unit
+  std::size_t of_key = 0;          // records that the key matches, whatever else the floor asks for
+  std::string unmeasured;          // why no record was held against the limit; empty if one was
+};
+
+// Points into the floors and the runs, which must outlive it.
+struct CheckResult {
+  const Floors* floors = nullptr;
+  const RunSet* runs = nullptr;
+  std::vector<FloorResult> results;  // one per floor, in the file's order
+  std::vector<std::string> notes;    // what was left out: unreadable lines, copies, injected records
+
+  std::size_t count(Verdict verdict) const;
+  // failed if a floor failed; no_data if one is inconclusive, none was judged or no case finished.
+  ExitCode code() const;
+};
+
+// Rules that have changed since packs were first written: a pack is judged by those of its time.
+struct CheckRules {
+  bool whole_runs = true;  // a required floor is inconclusive while a run has not measured all its cases
+};
+
+// `families`: those that this build knows, to suggest the nearest name if a pattern matches nothing.
+// Throws UsageError if a floor's unit is that of no record that it matches, or neither they nor the table know its
+// metric.
+CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std::string> families,
+                  const CheckRules& rules = {});
+
+}  // namespace assay::fitness

@@ -1,0 +1,172 @@
+#include "harness/fitness/gate/catalogue.h"
+
+#include "harness/core/error.h"
+#include "harness/core/words.h"
+#include "harness/json/json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace assay::gate {
+
+namespace {
+
+std::string text_of(const Cursor& at, std::string_view name, std::string otherwise = {}) {
+  const auto member = at.find(name);
+  return member ? member->text().value_or("") : otherwise;
+}
+
+// A code that the file itself brings.
+Code read_code(const Cursor& at) {
+  static const std::vector<std::string> names{"code", "id", "action", "meaning", "test", "at_most", "inject"};
+  static const std::vector<std::string> actions{"isolate", "reset", "monitor"}, severities = all_words<Severity>();
+  Code code;
+  at.only(names);
+  if (const auto member = at.need("code")) code.code = member->text().value_or("");
+  code.area = area_of(code.code);
+  if (!code.area) at.error("its code is not of the form ASSAY-AREA-NNN");
+  if (const auto member = at.need("id")) code.id = member->text().value_or("");
+  if (const auto member = at.need("action")) code.action = member->choice(actions).value_or("");
+  const ProblemKind* const kind = find_kind(code.id);
+  code.meaning = text_of(at, "meaning", kind ? kind->meaning : "");
+  code.test = text_of(at, "test", code.test);
+  if (const auto member = at.find("at_most"))
+    code.at_most = from_word<Severity>(member->choice(severities).value_or("")).value_or(Severity::info);
+  if (const auto member = at.find("inject")) code.inject = member->text().value_or("");
+  return code;
+}
+
+// Those of the table, with the tests that find them and the faults by which they are caused.
+std::vector<Code> codes_of(const std::vector<Test>& tests, const std::filesystem::path& faults) {
+  std::vector<Code> codes;
+  for (const ProblemKind& kind : problem_kinds())
+    if (!kind.code.empty()) codes.push_back({kind});
+  const auto set = [&](std::string_view id, const std::string& test, const std::optional<std::string>& inject) {
+    for (Code& code : codes)
+      if (code.id == id) code.test = test, code.inject = inject;
+  };
+  const Json of_files = std::filesystem::exists(faults) ? read_json(faults) : Json::object();
+  for (const auto& [id, files] : member(of_files, "/faults").items()) set(id, "audit", "files");
+  for (const Test& test : tests)
+    for (const auto& [id, inject] : test.finds) set(id, test.name, inject);
+  return codes;
+}
+
+Test read_test(const Cursor& at) {
+  static const std::vector<std::string> names{"name",     "plan",  "cases", "device", "seconds", "shared", "alone",
+                                              "required", "wrong", "slow",  "hung",   "broke",   "finds"};
+  static const std::vector<std::string> devices{"cpu", "cuda", "host"};
+  Test test;
+  at.only(names);
+  if (const auto member = at.need("name")) test.name = member->text().value_or("");
+  test.plan = text_of(at, "plan");
+  test.cases = text_of(at, "cases");
+  if (const auto member = at.need("device")) test.device = member->choice(devices).value_or("");
+  if (const auto member = at.need("seconds")) test.seconds = member->number(0.01, 3600).value_or(1);
+  if (const auto member = at.find("shared")) test.shared = member->flag().value_or(false);
+  if (const auto member = at.find("alone")) test.alone = member->flag().value_or(false);
+  if (const auto member = at.find("required")) test.required = member->flag().value_or(false);
+  test.wrong = text_of(at, "wrong");
+  test.slow = text_of(at, "slow");
+  test.hung = text_of(at, "hung");
+  test.broke = text_of(at, "broke");
+  if (const auto finds = at.find("finds"))
+    for (const auto& [id, fault] : finds->members())
+      test.finds.emplace_back(id, fault.json().is_null() ? std::nullopt : fault.text());
+  return test;
+}
+
+void check_names(const Catalogue& catalogue, const Cursor& at) {
+  std::set<std::string> seen;
+  for (const Code& code : catalogue.codes) {
+    if (!seen.insert(code.code).second || !seen.insert(code.id).second)
+      at.error(fmt::format("{} or its id {} stands there twice", code.code, code.id));
+    if (std::none_of(catalogue.tests.begin(), catalogue.tests.end(),
+                     [&](const Test& test) { return test.name == code.test; }))
+      at.error(fmt::format("{}: no test {}", code.code, code.test));
+  }
+  for (const Test& test : catalogue.tests)
+    for (const std::string& id : {test.wrong, test.slow, test.hung, test.broke})
+      if (!id.empty() && !seen.contains(id)) at.error(fmt::format("test {}: no code with the id {}", test.name, id));
+  for (const Test& test : catalogue.tests)
+    for (const auto& [id, fault] : test.finds)
+      if (!seen.contains(id)) at.error(fmt::format("test {} finds {}: no code with that id", test.name, id));
+  for (const std::string_view id :
+       {unlisted, std::string_view("out-of-memory"), std::string_view("cpu-quota"), std::string_view("gpu-slowed")})
+    if (!seen.contains(std::string(id))) at.error(fmt::format("no code with the id {}", id));
+}
+
+}  // namespace
+
+const Code* Catalogue::find(std::string_view word) const {
+  const auto found =
+      std::find_if(codes.begin(), codes.end(), [&](const Code& one) { return one.id == word || one.code == word; });
+  return found == codes.end() ? nullptr : &*found;
+}
+
+const Code& Catalogue::of(std::string_view id) const {
+  const Code* code = find(id);
+  return code ? *code : *find(unlisted);
+}
+
+const Test& Catalogue::test(std::string_view name) const {
+  for (const Test& test : tests)
+    if (test.name == name) return test;
+  throw Error(fmt::format("gate: no test {}", name));
+}
+
+std::vector<const Test*> Catalogue::choose(double seconds, bool gpus) const {
+  std::map<std::string_view, double> codes_of;
+  for (const Code& code : codes) ++codes_of[code.test];
+  std::vector<const Test*> chosen;
+  for (const Test& test : tests)
+    if (test.device != "cuda" || gpus) chosen.push_back(&test);
+  std::stable_sort(chosen.begin(), chosen.end(), [&](const Test* a, const Test* b) {
+    if (a->required != b->required) return a->required;
+    return codes_of[a->name] / a->seconds > codes_of[b->name] / b->seconds;
+  });
+  std::erase_if(chosen, [&](const Test* test) {
+    if (test->seconds > seconds) return true;
+    seconds -= test->seconds;
+    return false;
+  });
+  return chosen;
+}
+
+Json Catalogue::codes_json() const {
+  Json rows = Json::array();
+  for (const Code& code : codes)
+    rows.push_back({{"code", code.code},
+                    {"id", code.id},
+                    {"meaning", code.meaning},
+                    {"action", code.action},
+                    {"test", code.test},
+                    {"seconds", test(code.test).seconds},
+                    {"injectable", code.inject.has_value()}});
+  return rows;
+}
+
+Catalogue load_catalogue(const std::filesystem::path& file) {
+  static const std::vector<std::string> names{"schema", "description", "codes", "tests"};
+  const Json json = read_json(file);
+  Problems problems(file.string());
+  const Cursor root(json, problems);
+  Catalogue catalogue;
+  if (root.object() && root.schema(1)) {
+    root.only(names);
+    if (const auto list = root.need("tests"))
+      for (const Cursor& one : list->elements()) catalogue.tests.push_back(read_test(one));
+    if (const auto list = root.find("codes"))
+      for (const Cursor& one : list->elements()) catalogue.codes.push_back(read_code(one));
+    else
+      catalogue.codes = codes_of(catalogue.tests, file.parent_path() / "gate-faults.json");
+    if (problems.empty()) check_names(catalogue, root);
+  }
+  problems.raise();
+  return catalogue;
+}
+
+}  // namespace assay::gate

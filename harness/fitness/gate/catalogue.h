@@ -1,0 +1,60 @@
+// configs/gate.json: the tests of a gate, and which of them finds each kind of problem.
+#pragma once
+
+#include "harness/json/fwd.h"
+#include "harness/machine/problem_kinds.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace assay::gate {
+
+struct Code : ProblemKind {
+  std::string test = "audit";  // that finds it
+  // How --inject causes it: "files" of configs/gate-faults.json, a fault of `assay run --inject`, or one of the gate's
+  // own tests ("hang", "flip", "full"). Absent: it cannot be caused.
+  std::optional<std::string> inject = {};
+};
+
+struct Test {
+  std::string name;
+  std::string plan;                      // whose cases are run; empty: a test of the gate itself
+  std::string cases;                     // regular expression of their keys
+  std::string device;                    // "cpu", "cuda" (each GPU, all at once), or "host"
+  double seconds = 0;                    // that it usually takes
+  bool shared = false;                   // its figure suffers if another job runs on this host
+  bool alone = false;                    // its figure suffers if other GPUs are tested at the same time
+  bool required = false;                 // without it the machine is not judged
+  std::string wrong, slow, hung, broke;  // ids of codes; empty if it cannot find that
+  std::vector<std::pair<std::string, std::optional<std::string>>> finds = {};  // ids, each with Code::inject
+};
+
+struct Catalogue {
+  std::vector<Code> codes;  // in the file's order
+  std::vector<Test> tests;
+
+  // By id; one for anything unlisted if there is none.
+  const Code& of(std::string_view id) const;
+  // By id or code; null if there is none.
+  const Code* find(std::string_view word) const;
+  // Throws Error.
+  const Test& test(std::string_view name) const;
+  // Every code with what it means: a list of objects.
+  Json codes_json() const;
+  // Those that can run within `seconds`: the required ones first, then by what they find per second. Tests of GPUs take
+  // as long as on one, since they run on all at once; without `gpus` there are none.
+  std::vector<const Test*> choose(double seconds, bool gpus) const;
+};
+
+// The codes are those of the table, unless the file has its own; faults of files are in gate-faults.json beside it.
+// Throws UsageError that lists every mistake.
+Catalogue load_catalogue(const std::filesystem::path& file);
+
+// The id of the code for problems that the catalogue does not list.
+inline constexpr std::string_view unlisted = "unlisted";
+
+}  // namespace assay::gate

@@ -1,0 +1,59 @@
+// A gate: short tests of this machine within a budget, and what they mean for the next job.
+#pragma once
+
+#include "harness/core/clock.h"
+#include "harness/fitness/floors/floors.h"
+#include "harness/fitness/gate/decision.h"
+#include "harness/machine/cpu_ticks.h"
+#include "harness/process/process.h"
+#include "harness/run/trial.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::gate {
+
+struct Request {
+  Catalogue catalogue;
+  double budget = 30;  // s
+  Clock::time_point start;
+  std::string gpus;  // of --gpus
+  std::optional<fitness::Floors> floors;
+  std::vector<std::string> families = {};  // that this build knows
+  const Code* inject = nullptr;            // into `catalogue`; null: nothing
+};
+
+struct Answer {
+  Decision decision;
+  std::vector<TestOutcome> tests;
+  std::vector<std::string> notes;  // what was left out, and why
+  std::string past;                // what earlier gates of this host found
+  double seconds = 0;
+};
+
+// What a gate asks this host besides its trials. Tests make it up.
+class Surroundings {
+ public:
+  virtual ~Surroundings() = default;
+  virtual Variables environment() const { return variables_of_launcher(); }
+  // Slurm's jobs with processes here, without `own`.
+  virtual std::vector<std::string> other_jobs(const std::string& own) const;
+  // PCI addresses, for a machine that was not audited.
+  virtual std::vector<std::string> gpus() const;
+  virtual std::optional<CpuTicks> ticks() const;
+  // Whether this is the only gate on the host from now on.
+  virtual bool alone() = 0;
+  // The file of past verdicts.
+  virtual std::filesystem::path memory() const;
+};
+
+// Runs the tests and decides. When it returns, no process that it started is left, except what the kernel does not let
+// die, and no file but the host's memory of past verdicts. Throws UsageError for what only shows then (floors of
+// another unit).
+Answer run_gate(const Request& request, Trials& trials, Surroundings& host);
+// On this host, by children of this process.
+Answer run_gate(const Request& request);
+
+}  // namespace assay::gate

@@ -1,0 +1,122 @@
+#include "harness/history/event_json.h"
+
+#include "harness/json/members.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace assay::history {
+
+namespace {
+
+// A ratio of speeds, less 1: -0.2 is a fifth slower.
+double relative(double log_ratio) { return std::expm1(log_ratio); }
+
+Json shift_json(std::optional<double> shift, const std::optional<Interval>& interval) {
+  return {{"value", shift ? Json(relative(*shift)) : Json()},
+          {"low", interval ? Json(relative(interval->low)) : Json()},
+          {"high", interval ? Json(relative(interval->high)) : Json()}};
+}
+
+const char* direction_of(double shift) { return shift < 0 ? "slower" : "faster"; }
+
+Json end_json(Night night, const store::Run* run) {
+  return {{"run", run ? Json(run->id) : Json()},
+          {"night", date_text(night)},
+          {"commit", run && !run->commit.empty() ? Json(run->commit) : Json()}};
+}
+
+Json changes_json(const std::vector<EventSeries>& parts, const History& history) {
+  Json all = Json::array();
+  for (const EventSeries& part : parts) {
+    const TrackedSeries& series = history.series[part.series];
+    all.push_back({{"series", series.name},
+                   {"machine", series.identity.machine},
+                   {"case", series.identity.key},
+                   {"metric", series.identity.metric},
+                   {"unit", series.identity.unit},
+                   {"shift", shift_json(part.shift, part.interval)},
+                   {"alarmed", part.alarmed},
+                   {"measured", part.measured ? Json{{"value", relative(part.measured->ratio)},
+                                                     {"night", date_text(part.measured->night)}}
+                                              : Json()}});
+  }
+  return all;
+}
+
+// The run on one side of an event: that of its worst series, or of its machines where that has none (a case that broke,
+// another machine or protocol).
+const store::Run* run_of(const Event& event, const History& history, bool after) {
+  if (!event.series.empty()) {
+    const std::size_t worst = event.series.front().series;
+    if (const store::Run* run =
+            after ? history.run_after(worst, event.first_after) : history.run_before(worst, event.last_before))
+      return run;
+  }
+  const store::Run* found = nullptr;
+  for (const store::Run& run : history.contents.runs) {
+    if (std::find(event.machines.begin(), event.machines.end(), run.machine) == event.machines.end()) continue;
+    if (after && run.night >= event.first_after) return &run;
+    if (!after && run.night <= event.last_before) found = &run;
+  }
+  return found;
+}
+
+}  // namespace
+
+Json event_json(const Event& event, const History& history) {
+  Json series = Json::array();
+  for (const EventSeries& one : event.series) series.push_back(history.series[one.series].name);
+  return {{"id", event.id},
+          {"state", name_of(event.state)},
+          {"kind", name_of(event.kind)},
+          {"direction", event.shift ? Json(direction_of(*event.shift)) : Json()},
+          {"subject", event.subject},
+          {"series", std::move(series)},
+          {"machines", event.machines},
+          {"from", end_json(event.last_before, run_of(event, history, false))},
+          {"to", end_json(event.first_after, run_of(event, history, true))},
+          {"opened", date_text(event.opened)},
+          {"closed", event.closed ? Json(date_text(*event.closed)) : Json()},
+          {"shift", shift_json(event.shift, event.interval)},
+          {"changes", changes_json(event.series, history)},
+          {"causes", json_of(event.blame.causes)},
+          {"exonerated", json_of(event.blame.exonerated)},
+          {"mediators", json_of(event.blame.mediators)},
+          {"blame", event.blame.sentence},
+          {"confirmed", event.confirmed},
+          {"detail", event.detail},
+          {"decision", event.decision.empty() ? Json() : Json(event.decision)}};
+}
+
+Json suspect_json(const Suspect& suspect, const History& history) {
+  const Change& change = suspect.change;
+  return {{"id", suspect.id},
+          {"series", history.series[suspect.series].name},
+          {"case", history.series[suspect.series].identity.key},
+          {"direction", direction_of(change.shift)},
+          {"from", end_json(change.last_before, history.run_before(suspect.series, change.last_before))},
+          {"to", end_json(change.first_after, history.run_after(suspect.series, change.first_after))},
+          {"shift", shift_json(change.shift, change.interval)},
+          {"p", change.p},
+          {"nights_needed", json_of(suspect.nights_needed)},
+          {"same_night", change.same_night},
+          {"dismissed", suspect.dismissed}};
+}
+
+std::vector<Reported> known_changes(const History& history) {
+  std::vector<Reported> known = reported_events(history.contents);
+  const auto add = [&](const std::string& id, EventState state, Json document) {
+    if (std::none_of(known.begin(), known.end(), [&](const auto& one) { return one.id == id; }))
+      known.push_back({.id = id, .state = state, .document = std::move(document)});
+  };
+  for (const Event& event : history.found.events) add(event.id, event.state, event_json(event, history));
+  for (const Suspect& suspect : history.found.suspects)
+    add(suspect.id, EventState::open, suspect_json(suspect, history));
+  return known;
+}
+
+}  // namespace assay::history

@@ -1,0 +1,135 @@
+// The archive for a vendor: which commands, which records, and that its sums are right.
+#include "harness/fitness/cluster/evidence.h"
+#include "harness/core/error.h"
+#include "harness/core/sha256.h"
+#include "harness/json/members.h"
+#include "tests/support/temporary_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+
+namespace assay::fitness {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Key;
+using testing::Not;
+using testing::StartsWith;
+
+std::vector<std::string> texts(const std::vector<VendorCommand>& commands) {
+  std::vector<std::string> all;
+  for (const VendorCommand& one : commands) {
+    EXPECT_FALSE(one.why.empty()) << one.command;
+    all.push_back(one.command);
+  }
+  return all;
+}
+
+std::map<std::string, std::string> by_name(const std::vector<ArchiveMember>& members) {
+  std::map<std::string, std::string> all;
+  for (const ArchiveMember& one : members) all[one.name] = one.bytes;
+  EXPECT_EQ(all.size(), members.size());
+  return all;
+}
+
+TEST(VendorCommands, FitTheProblem) {
+  EXPECT_THAT(texts(vendor_commands({"xid-fatal"}, {}, true)),
+              testing::ElementsAre("nvidia-bug-report.sh", "dcgmi diag -r 3", StartsWith("fieldiag")));
+  EXPECT_THAT(texts(vendor_commands({"nic-cable"}, {}, true)),
+              testing::ElementsAre(StartsWith("mlxlink -d"), "ibdiagnet"));
+  EXPECT_THAT(texts(vendor_commands({"memory-uncorrected"}, {}, true)), Contains("ras-mc-ctl --errors"));
+  EXPECT_THAT(texts(vendor_commands({"disk-errors"}, {}, true)), Contains(StartsWith("smartctl")));
+}
+
+TEST(VendorCommands, NoneForSettings) {
+  EXPECT_THAT(vendor_commands({"governor", "gpu-persistence", "swap"}, {}, true), IsEmpty());
+  EXPECT_THAT(vendor_commands({}, {"gemm/m=64"}, false), IsEmpty());
+}
+
+TEST(VendorCommands, OfFailedChecks) {
+  EXPECT_THAT(texts(vendor_commands({}, {"gemm/m=64"}, true)), Contains("dcgmi diag -r 3"));
+  EXPECT_THAT(texts(vendor_commands({}, {"collective/op=allreduce"}, false)), Contains("ibdiagnet"));
+  EXPECT_THAT(texts(vendor_commands({}, {"collective/op=allreduce"}, false)), Not(Contains("dcgmi diag -r 3")));
+}
+
+class Evidence : public testing::Test {
+ protected:
+  Evidence() {
+    std::filesystem::create_directory(folder_.path() / "day1");
+    std::ofstream(folder_.path() / "day1" / "records.jsonl")
+        << R"({"key":"a","ranks":[{"rank":0,"host":"n1"},{"rank":1,"host":"n2"}]})" << '\n'
+        << R"({"key":"b","ranks":[{"rank":0,"host":"n1"}],  "odd": 1.50})" << '\n'
+        << R"({"key":"n1","ranks":[{"rank":0,"host":"n3"}]})" << '\n'
+        << R"({"key":"cut","ranks":[{"rank":0,"host":"n1")";
+    input_.host = "n1";
+    input_.audit = read_text<AuditedHost>(
+        R"({"host":"n1","state":"ok","problems":[{"id":"ecc-uncorrected","severity":"fault","device":"0000:1b:00.0","seen":"2"}],
+        "events":[{"time":"2026-11-20T03:12:44Z","kind":"xid","device":"0000:1b:00.0","code":79,"text":"fell off"}],
+        "gpus":[{"pci":"0000:1b:00.0","uuid":"GPU-1","serial":"S123"}],"serial":"H7"})");
+    input_.environment = {{"os", "Linux"}};
+    input_.runs = {folder_.path() / "day1"};
+    input_.missed = {{.key = "gemm/m=64",
+                      .metric = "throughput",
+                      .unit = "FLOP/s",
+                      .value = 1e12,
+                      .limit = 2e12,
+                      .source = "fleet",
+                      .reason = "below"}};
+    input_.commands = {{"dcgmi diag -r 3", "NVIDIA's tests"}};
+  }
+  test::TemporaryFolder folder_;
+  EvidenceInput input_;
+};
+
+TEST_F(Evidence, HoldsWhatTheVendorAsksFor) {
+  const auto members = by_name(evidence_members(input_));
+  EXPECT_EQ(members.at("n1/records/day1.jsonl"),
+            "{\"key\":\"a\",\"ranks\":[{\"rank\":0,\"host\":\"n1\"},{\"rank\":1,\"host\":\"n2\"}]}\n"
+            "{\"key\":\"b\",\"ranks\":[{\"rank\":0,\"host\":\"n1\"}],  \"odd\": 1.50}\n");
+  EXPECT_THAT(members.at("n1/events.txt"), HasSubstr("2026-11-20T03:12:44Z xid 0000:1b:00.0 fell off"));
+  EXPECT_THAT(members.at("n1/commands.txt"), HasSubstr("dcgmi diag -r 3"));
+  EXPECT_THAT(members.at("n1/commands.txt"), HasSubstr("# ecc-uncorrected 0000:1b:00.0: 2"));
+  EXPECT_EQ(Json::parse(members.at("n1/floors.json"))[0]["limit"], 2e12);
+  EXPECT_THAT(members.at("n1/environment.json"), HasSubstr("Linux"));
+}
+
+TEST_F(Evidence, SerialsOnlyIfAskedFor) {
+  const std::string without = by_name(evidence_members(input_)).at("n1/audit.json");
+  EXPECT_THAT(without, Not(HasSubstr("S123")));
+  EXPECT_THAT(without, Not(HasSubstr("H7")));
+  EXPECT_THAT(without, HasSubstr("GPU-1"));
+  input_.with_serials = true;
+  EXPECT_THAT(by_name(evidence_members(input_)).at("n1/audit.json"), HasSubstr("S123"));
+}
+
+TEST_F(Evidence, TheManifestHasTheSumOfEachFile) {
+  const auto members = by_name(evidence_members(input_));
+  std::string sums;
+  for (const auto& [name, bytes] : members)
+    if (name != "n1/MANIFEST") sums += sha256_hex(bytes) + "  " + name.substr(3) + "\n";
+  EXPECT_EQ(members.at("n1/MANIFEST"), sums);
+  EXPECT_EQ(tar_bytes(evidence_members(input_)), tar_bytes(evidence_members(input_)));
+}
+
+TEST_F(Evidence, WhatIsUnknownIsLeftOut) {
+  EvidenceInput bare;
+  bare.host = "n9";
+  EXPECT_THAT(by_name(evidence_members(bare)), testing::ElementsAre(Key("n9/MANIFEST")));
+  bare.runs = {folder_.path() / "day1", folder_.path() / "day1"};
+  EXPECT_THAT(by_name(evidence_members(bare)), testing::ElementsAre(Key("n9/MANIFEST")));
+  bare.host = "n2";
+  EXPECT_THAT(by_name(evidence_members(bare)), Contains(Key("n2/records/day1-2.jsonl")));
+}
+
+TEST_F(Evidence, AMissingRunIsAnError) {
+  input_.runs = {folder_.path() / "none"};
+  EXPECT_THROW(evidence_members(input_), Error);
+}
+
+}  // namespace
+}  // namespace assay::fitness

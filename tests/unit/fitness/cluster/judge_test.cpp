@@ -1,0 +1,466 @@
+// Acceptance of a cluster: what each stage's records and the audit mean for each host.
+#include "harness/fitness/cluster/cluster.h"
+
+#include "tests/support/runs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::fitness {
+namespace {
+
+using test::metric;
+using test::run_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::vector<std::string> three_hosts = {"a", "b", "c"};
+const std::string gemm_key = "gemm/m=64/n=64", collective_key = "collective/op=all_reduce/bytes=8";
+
+Record record_on(const std::string& host, double value, const std::string& key = gemm_key,
+                 const std::string& unit = "FLOP/s") {
+  Record record = test::record_of(key, {metric("throughput", value, unit)});
+  record.ranks.push_back({0, host, "AMD Zen 5", 1.0});
+  record.device = "cpu";
+  return record;
+}
+
+RunData each_host(std::vector<Record> records, const std::string& dir = "host") {
+  return run_of(std::move(records), dir, {{"each_host", true}, {"started", "2026-01-01T00:00:00Z"}, {"id", dir}});
+}
+
+// A record of a world with one rank on each host.
+Record world(const std::vector<std::string>& hosts, const std::string& key = collective_key) {
+  Record record = test::record_of(key, {metric("busbw", 1e9, "B/s")});
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    record.ranks.push_back({static_cast<int>(i), hosts[i], "AMD Zen 5", 1.0});
+  record.world_ranks = record.world_nodes = static_cast<int>(hosts.size());
+  record.device = "cpu";
+  return record;
+}
+
+Floor floor_of(double limit, bool relative = false) {
+  Floor floor;
+  floor.key = "gemm/*";
+  floor.metric = "throughput";
+  floor.unit = "FLOP/s";
+  floor.limit = limit;
+  floor.relative = relative;
+  floor.protocol = Json::object();
+  floor.source = "a test";
+  return floor;
+}
+
+Floors floors_of(Floor floor) { return {"f.json", "f", "", {std::move(floor)}}; }
+
+Check wrong(std::vector<std::string> detail) { return {"wrong_elements", false, 1.0, 0.0, std::move(detail)}; }
+Check wrong(std::vector<Culprit> culprits) { return {"wrong_elements", false, 1.0, 0.0, {"x"}, std::move(culprits)}; }
+
+CheckState state(const HostChecks& checks, const std::string& host) { return checks.at(host).state; }
+
+std::string text(const HostCheck& check) {
+  std::string all;
+  for (const std::string& line : check.evidence) all += line + "\n";
+  return all;
+}
+
+TEST(AcceptHost, TheSlowHostIsNamedWithItsFigureAndFloor) {
+  const Floors fleet = floors_of(floor_of(0.95, true));
+  const auto checks = judge_each_host({each_host({record_on("a", 100), record_on("b", 101), record_on("c", 60)})},
+                                      three_hosts, {.fleet = &fleet});
+  EXPECT_EQ(state(checks, "a"), CheckState::pass);
+  EXPECT_EQ(state(checks, "b"), CheckState::pass);
+  EXPECT_EQ(state(checks, "c"), CheckState::fail);
+  const HostCheck& slow = checks.at("c");
+  EXPECT_EQ(slow.figure, 60);
+  EXPECT_EQ(slow.floor, 95);
+  EXPECT_EQ(slow.unit, "FLOP/s");
+  EXPECT_THAT(slow.repeat, ElementsAre(gemm_key));
+  ASSERT_EQ(slow.missed.size(), 1u);
+  EXPECT_EQ(slow.missed.front().source, "a test");
+  EXPECT_THAT(text(slow), HasSubstr("37 % below the floor"));
+}
+
+TEST(AcceptHost, WhatIsFastWhenRepeatedPasses) {
+  const Floors fleet = floors_of(floor_of(0.95, true));
+  const RunData first = each_host({record_on("a", 100), record_on("b", 101), record_on("c", 60)});
+  EXPECT_EQ(
+      state(judge_each_host({first, each_host({record_on("c", 99)}, "host-2")}, three_hosts, {.fleet = &fleet}), "c"),
+      CheckState::pass);
+  EXPECT_EQ(
+      state(judge_each_host({first, each_host({record_on("c", 61)}, "host-2")}, three_hosts, {.fleet = &fleet}), "c"),
+      CheckState::fail);
+}
+
+TEST(AcceptHost, TwoHostsHaveNoMedian) {
+  const Floors fleet = floors_of(floor_of(0.95, true));
+  const auto checks =
+      judge_each_host({each_host({record_on("a", 100), record_on("b", 60)})}, {"a", "b"}, {.fleet = &fleet});
+  EXPECT_EQ(state(checks, "b"), CheckState::pass);
+}
+
+TEST(AcceptHost, AWrongResultFailsAndIsNotRepeated) {
+  const Floors fleet = floors_of(floor_of(0.95, true));
+  Record bad = record_on("b", 50);
+  bad.status = Status::failed;
+  bad.checks = {wrong(std::vector<std::string>{"row 7"})};
+  const auto checks =
+      judge_each_host({each_host({record_on("a", 100), bad, record_on("c", 100)})}, three_hosts, {.fleet = &fleet});
+  EXPECT_EQ(state(checks, "b"), CheckState::fail);
+  EXPECT_THAT(text(checks.at("b")), HasSubstr("wrong result: " + gemm_key + ": wrong_elements (row 7)"));
+  EXPECT_THAT(checks.at("b").repeat, IsEmpty());
+  EXPECT_THAT(checks.at("b").broken, ElementsAre(gemm_key));
+}
+
+TEST(AcceptHost, WhatOnlyOneHostCannotDoIsItsFault) {
+  Record broken = record_on("a", 0), skipped = record_on("b", 0);
+  broken.status = Status::error, broken.reason = "host a: lost";
+  skipped.status = Status::skipped, skipped.reason = "no GPU";
+  const std::vector<std::string> five = {"a", "b", "c", "d", "e"};
+  auto checks =
+      judge_each_host({each_host({broken, record_on("b", 1), record_on("c", 1), record_on("d", 1)})}, five, {});
+  EXPECT_EQ(state(checks, "a"), CheckState::fail);
+  EXPECT_EQ(state(checks, "b"), CheckState::pass);
+  EXPECT_EQ(state(checks, "e"), CheckState::fail);  // no record
+  checks = judge_each_host({each_host({skipped, record_on("a", 1), record_on("c", 1)})}, three_hosts, {});
+  EXPECT_EQ(state(checks, "b"), CheckState::fail);
+  EXPECT_THAT(text(checks.at("b")), HasSubstr("no GPU"));
+  // What breaks everywhere says nothing about a host, and what all skip is no fault.
+  broken.ranks.front().host = "b";
+  Record other = broken;
+  other.ranks.front().host = "a";
+  checks = judge_each_host({each_host({broken, other})}, {"a", "b"}, {});
+  EXPECT_EQ(state(checks, "a"), CheckState::inconclusive);
+}
+
+TEST(AcceptHost, ARequiredFloorNeedsARecordOfEachHost) {
+  Floor floor = floor_of(10);
+  floor.required = true;
+  const Floors user = floors_of(floor);
+  Record skipped = record_on("b", 0);
+  skipped.status = Status::skipped;
+  const auto checks = judge_each_host({each_host({record_on("a", 100), skipped})}, {"a", "b"}, {.user = &user});
+  EXPECT_EQ(state(checks, "a"), CheckState::pass);
+  EXPECT_EQ(state(checks, "b"), CheckState::fail);
+  EXPECT_THAT(text(checks.at("b")), HasSubstr("no usable record for the required floor"));
+}
+
+TEST(AcceptHost, AFloorThatNoHostIsJudgedByIsNotMeasuredAndNoHostsFault) {
+  Floor here = floor_of(10), other_protocol = floor_of(10), skipped = floor_of(10), nowhere = floor_of(10);
+  other_protocol.pointer = "/floors/1", other_protocol.protocol = {{"cache", "cold"}}, other_protocol.required = true;
+  skipped.pointer = "/floors/2", skipped.key = "peak/*", skipped.required = true;
+  nowhere.pointer = "/floors/3", nowhere.key = "gemm/m=128/*";
+  const Floors user = {"f.json", "f", "", {here, other_protocol, skipped, nowhere}};
+  Record no_amx = record_on("a", 0, "peak/x=1"), nor_here = record_on("b", 0, "peak/x=1");
+  no_amx.status = nor_here.status = Status::skipped, no_amx.reason = nor_here.reason = "no AMX";
+  UnmeasuredFloors unmeasured;
+  unmeasured.expect(user, false);
+  EXPECT_EQ(unmeasured.left().size(), 4u);
+  const auto checks = judge_each_host({each_host({record_on("a", 100), record_on("b", 100), no_amx, nor_here})},
+                                      {"a", "b"}, {.user = &user, .unmeasured = &unmeasured});
+  EXPECT_EQ(state(checks, "a"), CheckState::pass);
+  EXPECT_EQ(state(checks, "b"), CheckState::pass);
+  ASSERT_EQ(unmeasured.left().size(), 3u);
+  EXPECT_THAT(unmeasured.left()[0].reason, HasSubstr("the floor asks for cold"));
+  EXPECT_THAT(unmeasured.left()[1].reason, HasSubstr("skipped: no AMX"));
+  EXPECT_THAT(unmeasured.left()[2].reason, HasSubstr("matched no record; the nearest key is " + gemm_key));
+  // A later stage does not hide what an earlier one said, and measures what it measures.
+  (void)judge_world(run_of({world({"a", "b"})}), {"a", "b"}, {.user = &user, .unmeasured = &unmeasured});
+  EXPECT_THAT(unmeasured.left()[1].reason, HasSubstr("skipped: no AMX"));
+  (void)judge_world(run_of({world({"a", "b"}, "gemm/m=128/n=1")}), {"a", "b"},
+                    {.user = &user, .unmeasured = &unmeasured});
+  EXPECT_EQ(unmeasured.left().size(), 3u);  // it has no throughput
+  Record measured = world({"a", "b"}, "gemm/m=128/n=1");
+  measured.metrics = {metric("throughput", 50, "FLOP/s")};
+  (void)judge_world(run_of({measured}), {"a", "b"}, {.user = &user, .unmeasured = &unmeasured});
+  EXPECT_EQ(unmeasured.left().size(), 2u);
+}
+
+TEST(AcceptHost, TheReasonIsThatOfTheStageThatCameNearest) {
+  Floors user = floors_of(floor_of(1));
+  user.floors.front().key = "collective/op=all_reduce/*", user.floors.front().ranks = 32;
+  UnmeasuredFloors unmeasured;
+  unmeasured.expect(user, false);
+  for (const char* key :
+       {"collective/op=pairwise/bytes=1", collective_key.c_str(), "collective/op=broadcast/bytes=123456"})
+    (void)judge_world(run_of({world({"a", "b"}, key)}), {"a", "b"}, {.user = &user, .unmeasured = &unmeasured});
+  ASSERT_EQ(unmeasured.left().size(), 1u);
+  EXPECT_EQ(unmeasured.left().front().reason, "1 record with this key, none with 32 ranks");
+}
+
+TEST(AcceptHost, AFloorAgainstTheMedianIsNotMeasuredOnTwoHosts) {
+  Floors user = floors_of(floor_of(0.95, true));
+  UnmeasuredFloors unmeasured;
+  unmeasured.expect(user, false);
+  const StageFloors floors = {.user = &user, .unmeasured = &unmeasured};
+  (void)judge_each_host({each_host({record_on("a", 100), record_on("b", 60)})}, {"a", "b"}, floors);
+  ASSERT_EQ(unmeasured.left().size(), 1u);
+  EXPECT_THAT(unmeasured.left().front().reason, HasSubstr("fewer than three hosts have no median"));
+  (void)judge_each_host({each_host({record_on("a", 100), record_on("b", 99), record_on("c", 99)})}, three_hosts,
+                        floors);
+  EXPECT_THAT(unmeasured.left(), IsEmpty());
+}
+
+TEST(AcceptHost, OfTheFloorsOfALevelOnlyThoseThatAreRequiredAreMissed) {
+  Floor required = floor_of(0.95, true);
+  required.required = true, required.pointer = "/floors/1";
+  UnmeasuredFloors unmeasured;
+  unmeasured.expect({"fleet.json", "fleet", "", {floor_of(0.95, true), required}}, true);
+  ASSERT_EQ(unmeasured.left().size(), 1u);
+  EXPECT_TRUE(unmeasured.left().front().floor.required);
+}
+
+TEST(AcceptHost, WhatEveryHostSkipsIsNoPass) {
+  Record a = record_on("a", 0), b = record_on("b", 0);
+  a.status = b.status = Status::skipped, a.reason = b.reason = "run it on one rank";
+  auto checks = judge_each_host({each_host({a, b})}, {"a", "b"}, {});
+  for (const char* host : {"a", "b"}) {
+    EXPECT_EQ(state(checks, host), CheckState::inconclusive) << host;
+    EXPECT_THAT(text(checks.at(host)), HasSubstr("every case was skipped: run it on one rank"));
+  }
+  // One of two hosts can: which of them is right is unknown.
+  checks = judge_each_host({each_host({record_on("a", 1), b})}, {"a", "b"}, {});
+  EXPECT_EQ(state(checks, "a"), CheckState::pass);
+  EXPECT_EQ(state(checks, "b"), CheckState::inconclusive);
+  // Of several cases some are skipped everywhere: they are named.
+  EXPECT_EQ(skips_text(each_host({record_on("a", 1, "gemm/m=8"), a, b})),
+            "1 of 2 cases skipped everywhere: gemm/m=64/n=64 (run it on one rank)");
+  EXPECT_EQ(skips_text(each_host({record_on("a", 1), b})), "");
+}
+
+TEST(AcceptHost, HostsThatAreOneMachineAreJudgedAsADrill) {
+  const Floors user = floors_of(floor_of(90));
+  Record one = record_on("a", 60);
+  one.flags = {"hosts are one machine", "oversubscribed"};
+  one.comparable = false;
+  const RunData run = each_host({one});
+  EXPECT_EQ(state(judge_each_host({run}, {"a"}, {.user = &user}), "a"), CheckState::fail);
+  EXPECT_THAT(why_drill({run}), ElementsAre(HasSubstr("a drill, no acceptance: hosts are one machine")));
+}
+
+// ---- all hosts together
+
+RunData matrix_of(const std::vector<std::string>& hosts, const std::vector<double>& values) {
+  Record record = world(hosts, "collective/op=pairwise/bytes=1048576");
+  Matrix matrix{"bandwidth", "B/s", Better::higher, {}, values};
+  for (std::size_t i = 0; i < hosts.size(); ++i) matrix.ranks.push_back(static_cast<int>(i));
+  record.matrix = matrix;
+  return run_of({record});
+}
+
+constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
+
+TEST(AcceptPairs, AHostThatOnlySendsSlowlyIsNamed) {
+  const auto checks = judge_world(matrix_of({"a", "b", "c", "d"}, {not_measured, 10, 10, 10,  //
+                                                                   10, not_measured, 11, 9,   //
+                                                                   1, 1, not_measured, 1,     //
+                                                                   10, 10, 10, not_measured}),
+                                  {"a", "b", "c", "d"}, {})
+                          .checks;
+  EXPECT_EQ(state(checks, "c"), CheckState::fail);
+  for (const char* other : {"a", "b", "d"}) EXPECT_EQ(state(checks, other), CheckState::pass) << other;
+  EXPECT_EQ(checks.at("c").figure, 1);
+  EXPECT_EQ(checks.at("c").floor, 6);
+  EXPECT_THAT(text(checks.at("c")), HasSubstr("slow in sending"));
+}
+
+TEST(AcceptPairs, OneSlowLinkIsOfEitherHost) {
+  const auto checks = judge_world(matrix_of({"a", "b", "c", "d"}, {not_measured, 10, 10, 10, 10, not_measured, 2, 10,
+                                                                   10, 2, not_measured, 10, 10, 10, 10, not_measured}),
+                                  {"a", "b", "c", "d"}, {})
+                          .checks;
+  EXPECT_EQ(state(checks, "a"), CheckState::pass);
+  EXPECT_EQ(state(checks, "b"), CheckState::inconclusive);
+  EXPECT_EQ(state(checks, "c"), CheckState::inconclusive);
+  EXPECT_THAT(text(checks.at("b")), HasSubstr("b -> c"));
+}
+
+TEST(AcceptPairs, LatenciesAreSlowIfTheyAreLong) {
+  Record record = world(three_hosts, "collective/op=pairwise/bytes=8");
+  record.matrix = Matrix{"latency",
+                         "s",
+                         Better::lower,
+                         {0, 1, 2},
+                         {not_measured, 1e-6, 9e-6, 1e-6, not_measured, 9e-6, 9e-6, 9e-6, not_measured}};
+  const auto checks = judge_world(run_of({record}), three_hosts, {.pair_share = 0.2}).checks;
+  for (const std::string& host : three_hosts) EXPECT_EQ(state(checks, host), CheckState::pass) << host;
+  // Nine times the fastest link's is slow only against a median that is not its own.
+  record.matrix->values = {not_measured, 1e-6, 9e-5, 1e-6, not_measured, 1e-6, 9e-5, 1e-6, not_measured};
+  EXPECT_EQ(state(judge_world(run_of({record}), three_hosts, {}).checks, "a"), CheckState::inconclusive);
+}
+
+// ---- floors on pairs
+
+Floors pair_floor(double limit, const std::string& name = "slowest_pair_bandwidth") {
+  Floor floor = floor_of(limit);
+  floor.key = "collective/op=pairwise/*", floor.metric = name, floor.unit = "B/s", floor.required = true;
+  return floors_of(floor);
+}
+
+// Bandwidths of 10 between four hosts but for some pairs, and the slowest of them as its metric.
+RunData four_hosts(const std::map<std::pair<std::size_t, std::size_t>, double>& others) {
+  std::vector<double> values(16, 10);
+  for (std::size_t i = 0; i < 4; ++i) values[5 * i] = not_measured;
+  double slowest = 10;
+  for (const auto& [pair, value] : others) {
+    values[4 * pair.first + pair.second] = value;
+    slowest = std::min(slowest, value);
+  }
+  RunData run = matrix_of({"a", "b", "c", "d"}, values);
+  run.records.front().metrics = {metric("slowest_pair_bandwidth", slowest, "B/s")};
+  return run;
+}
+
+WorldChecks against(const RunData& run, const Floors& floors) {
+  return judge_world(run, {"a", "b", "c", "d"}, {.user = &floors, .pair_share = 0.01});
+}
+
+TEST(AcceptPairs, AMissedFloorBlamesTheHostWithTheBadPortAlone) {
+  // Sending, receiving, and both.
+  for (const auto& bad :
+       {four_hosts({{{2, 0}, 1}, {{2, 1}, 1}, {{2, 3}, 1}}), four_hosts({{{0, 2}, 1}, {{1, 2}, 2}, {{3, 2}, 1}}),
+        four_hosts({{{2, 0}, 1}, {{2, 1}, 1}, {{0, 2}, 1}, {{1, 2}, 1}})}) {
+    const WorldChecks world = against(bad, pair_floor(5));
+    EXPECT_EQ(state(world.checks, "c"), CheckState::fail);
+    for (const char* other : {"a", "b", "d"}) {
+      EXPECT_EQ(state(world.checks, other), CheckState::pass) << other;
+      EXPECT_THAT(world.checks.at(other).missed, IsEmpty());
+    }
+    EXPECT_EQ(world.checks.at("c").culprit, "host c");
+    EXPECT_THAT(text(world.checks.at("c")), HasSubstr("of 3 hosts: a, b"));
+    EXPECT_EQ(world.checks.at("c").figure, 1);
+    EXPECT_EQ(world.checks.at("c").floor, 5);
+    EXPECT_FALSE(world.repeat);  // the others' pairs are known
+  }
+}
+
+TEST(AcceptPairs, AMissedFloorOfOnePairBlamesBothAndOfTwoPairsTheirCommonHost) {
+  auto checks = against(four_hosts({{{1, 2}, 1}}), pair_floor(5)).checks;
+  EXPECT_EQ(state(checks, "b"), CheckState::fail);
+  EXPECT_EQ(state(checks, "c"), CheckState::fail);
+  EXPECT_EQ(state(checks, "a"), CheckState::pass);
+  EXPECT_THAT(text(checks.at("b")), HasSubstr("slow with 1 of 3 hosts: c"));
+  checks = against(four_hosts({{{1, 2}, 1}, {{0, 1}, 1}}), pair_floor(5)).checks;
+  EXPECT_EQ(state(checks, "b"), CheckState::fail);
+  for (const char* other : {"a", "c", "d"}) EXPECT_EQ(state(checks, other), CheckState::pass) << other;
+  // Two bad hosts.
+  checks = against(four_hosts({{{0, 1}, 1}, {{0, 2}, 1}, {{0, 3}, 1}, {{1, 2}, 1}, {{1, 3}, 1}}), pair_floor(5)).checks;
+  for (const char* bad : {"a", "b"}) EXPECT_EQ(state(checks, bad), CheckState::fail) << bad;
+  for (const char* other : {"c", "d"}) EXPECT_EQ(state(checks, other), CheckState::pass) << other;
+}
+
+TEST(AcceptPairs, AMissedFloorOfAllPairsBlamesAllAndACeilingIsAFloorToo) {
+  auto checks = against(four_hosts({}), pair_floor(20)).checks;
+  for (const char* host : {"a", "b", "c", "d"}) EXPECT_EQ(state(checks, host), CheckState::fail) << host;
+  RunData run = four_hosts({{{0, 3}, 30}, {{1, 3}, 30}, {{2, 3}, 30}});
+  run.records.front().matrix->unit = "s", run.records.front().matrix->better = Better::lower;
+  run.records.front().metrics = {test::seconds("slowest_pair_latency", 30)};
+  Floors ceiling = pair_floor(20, "slowest_pair_latency");
+  ceiling.floors.front().bound = Bound::at_most, ceiling.floors.front().unit = "s";
+  checks = against(run, ceiling).checks;
+  EXPECT_EQ(state(checks, "d"), CheckState::fail);
+  for (const char* host : {"a", "b", "c"}) EXPECT_EQ(state(checks, host), CheckState::pass) << host;
+}
+
+TEST(AcceptWorld, TheRankThatSeesAWrongSumIsNamedAndTheOthersRepeat) {
+  Record record = world({"a", "b", "c", "d"});
+  record.status = Status::failed;
+  record.checks = {wrong(std::vector<Culprit>{{2}})};
+  const WorldChecks checks = judge_world(run_of({record}), {"a", "b", "c", "d"}, {});
+  EXPECT_EQ(state(checks.checks, "c"), CheckState::fail);
+  EXPECT_NE(state(checks.checks, "a"), CheckState::fail);
+  EXPECT_TRUE(checks.repeat);
+}
+
+TEST(AcceptWorld, ASenderToWhichSeveralPointIsNamed) {
+  Record record = world({"a", "b", "c", "d", "e"});
+  record.status = Status::failed;
+  record.checks = {wrong(std::vector<Culprit>{{0, 2}, {1, 2}})};
+  const auto checks = judge_world(run_of({record}), {"a", "b", "c", "d", "e"}, {}).checks;
+  EXPECT_EQ(state(checks, "c"), CheckState::fail);
+  EXPECT_NE(state(checks, "a"), CheckState::fail);
+  EXPECT_NE(state(checks, "b"), CheckState::fail);
+}
+
+TEST(AcceptWorld, ASumThatIsWrongEverywhereFailsAll) {
+  Record record = world(three_hosts);
+  record.status = Status::failed;
+  record.checks = {wrong(std::vector<Culprit>{{0}, {1}, {2}})};
+  const WorldChecks checks = judge_world(run_of({record}), three_hosts, {});
+  for (const std::string& host : three_hosts) EXPECT_EQ(state(checks.checks, host), CheckState::fail);
+  EXPECT_FALSE(checks.repeat);
+}
+
+TEST(AcceptWorld, ALostHostIsNamedAndABreakWithoutCulpritIsInconclusive) {
+  Record record = world(three_hosts);
+  record.status = Status::error;
+  record.reason = "x";
+  record.failure = {.kind = FailureKind::lost_host, .rank = 1, .host = "b"};
+  WorldChecks checks = judge_world(run_of({record}), three_hosts, {});
+  EXPECT_EQ(state(checks.checks, "b"), CheckState::fail);
+  EXPECT_TRUE(checks.repeat);
+  record.failure = {.kind = FailureKind::out_of_memory, .rank = 1, .host = "b"};
+  checks = judge_world(run_of({record}), three_hosts, {});
+  for (const std::string& host : three_hosts) EXPECT_EQ(state(checks.checks, host), CheckState::inconclusive);
+  EXPECT_FALSE(checks.repeat);
+}
+
+TEST(AcceptWorld, SeveralHostsAreNamedUnlessTheyAreMost) {
+  Record record = world({"a", "b", "c", "d", "e"});
+  record.status = Status::error;
+  record.failure = {.kind = FailureKind::timeout, .hosts = {"b", "d", "elsewhere"}};
+  const std::vector<std::string> all{"a", "b", "c", "d", "e"};
+  WorldChecks checks = judge_world(run_of({record}), all, {});
+  for (const std::string& host : all)
+    EXPECT_EQ(state(checks.checks, host) == CheckState::fail, host == "b" || host == "d") << host;
+  record.failure->hosts = {"a", "b", "c"};
+  checks = judge_world(run_of({record}), all, {});
+  for (const std::string& host : all) EXPECT_EQ(state(checks.checks, host), CheckState::inconclusive) << host;
+}
+
+TEST(AcceptWorld, AStragglerInMostCasesFailsAndOnceDoesNot) {
+  Record slow = world(three_hosts);
+  slow.slow_rank = {1, 2.1};
+  const Record other = world(three_hosts, "collective/op=broadcast/bytes=8");
+  EXPECT_EQ(state(judge_world(run_of({slow, other}), three_hosts, {}).checks, "b"), CheckState::pass);
+  Record again = other;
+  again.slow_rank = slow.slow_rank;
+  const auto checks = judge_world(run_of({slow, again}), three_hosts, {}).checks;
+  EXPECT_EQ(state(checks, "b"), CheckState::fail);
+  EXPECT_EQ(state(checks, "a"), CheckState::pass);
+}
+
+TEST(AcceptWorld, AFloorOfTheWholeWorldIsOfAllUnlessOneHostHoldsItBack) {
+  Floor floor = floor_of(2e9);
+  floor.key = "collective/*", floor.metric = "busbw", floor.unit = "B/s";
+  const Floors user = floors_of(floor);
+  auto checks = judge_world(run_of({world(three_hosts)}), three_hosts, {.user = &user}).checks;
+  for (const std::string& host : three_hosts) EXPECT_EQ(state(checks, host), CheckState::fail);
+  EXPECT_THAT(text(checks.at("a")), HasSubstr("slowest: rank 0, host a, AMD Zen 5"));
+  EXPECT_EQ(checks.at("a").culprit, "slowest: rank 0, host a, AMD Zen 5");
+  Record one = world(three_hosts), two = world(three_hosts, "collective/op=broadcast/bytes=8");
+  one.slow_rank = two.slow_rank = {1, 2.1};
+  const WorldChecks with_straggler = judge_world(run_of({one, two}), three_hosts, {.user = &user});
+  EXPECT_EQ(state(with_straggler.checks, "b"), CheckState::fail);
+  EXPECT_EQ(state(with_straggler.checks, "a"), CheckState::pass);
+  EXPECT_FALSE(with_straggler.checks.at("a").figure);
+  EXPECT_TRUE(with_straggler.repeat);
+}
+
+TEST(AcceptWorld, NamesOfHostsAreWholeWords) {
+  const std::vector<std::string> hosts = {"n1", "n11", "n1-ib"};
+  EXPECT_THAT(hosts_named("host n11 is lost", hosts), ElementsAre("n11"));
+  EXPECT_THAT(hosts_named("rank 3 on n1: ended; n1-ib.", hosts), ElementsAre("n1", "n1-ib"));
+  EXPECT_THAT(hosts_named("n111", hosts), IsEmpty());
+}
+
+}  // namespace
+}  // namespace assay::fitness
