@@ -50,7 +50,7 @@ std::size_t part_distance(std::string_view pattern, std::string_view text) {
     }
     last.swap(row);
   }
-  return *std::min_element(last.begin(), last.end());
+  return *std::ranges::min_element(last);
 }
 
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {

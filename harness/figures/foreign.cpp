@@ -5,12 +5,8 @@
 #include "harness/core/text.h"
 #include "harness/json/json.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string_view>
 
 namespace assay {
 

@@ -5,7 +5,6 @@
 #include "harness/json/fwd.h"
 
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 

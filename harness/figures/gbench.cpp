@@ -5,15 +5,7 @@
 #include "harness/figures/mentions.h"
 #include "harness/json/json.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
 #include <set>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace assay {
