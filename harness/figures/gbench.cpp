@@ -241,7 +241,7 @@ class Benchmarks {
       const double units = member.time ? units_per_second(*middle) : 1;
       const auto spread = kept.stddev ? number_member(*kept.stddev, path) : std::nullopt;
       if (spread && kept.repetitions > 1) {
-        const double half = half_width(*spread, kept.repetitions, kept.median != nullptr);
+        const double half = half_width(std::abs(*spread), kept.repetitions, kept.median != nullptr);
         figure.ci95 = Interval{(*value - half) / units, (*value + half) / units};
       }
       figures_.add(std::move(figure), *value / units);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cctype>
 #include <memory>
+#include <optional>
 
 namespace assay::report {
 
@@ -88,7 +89,10 @@ class CsvFigures {
     }
     const double number = value.empty() ? 0 : real(value, place + ": value");
     const std::string &low = field(row, "low"), &high = field(row, "high");
-    if (!low.empty() && !high.empty()) figure.ci95 = Interval{real(low, place + ": low"), real(high, place + ": high")};
+    if (!low.empty() && !high.empty()) {
+      figure.ci95 = Interval{real(low, place + ": low"), real(high, place + ": high")};
+      if (figure.ci95->low > figure.ci95->high) throw UsageError(place + ": low is above high");
+    }
     measured(row, place);
     figure.world = world_;
     // A row without a metric is a case that only held or did not; one without a value is unknown.
@@ -107,7 +111,7 @@ class CsvFigures {
       if (column == "time" || column == "machine" || column == "commit" || column.starts_with("fact.") ||
           column == "ranks" || column == "host" || column == "device")
         key.append(row.fields[i]).append(1, '\0');
-    if (key == last_ && !figures_.empty()) return;
+    if (key == last_) return;
     last_ = std::move(key);
     ForeignContext about;
     about.time = figures_.time(field(row, "time"), place);
@@ -140,7 +144,7 @@ class CsvFigures {
   FigureCollector figures_;
   std::vector<std::string> columns_;
   std::map<std::string, std::size_t, std::less<>> places_;
-  std::string last_;
+  std::optional<std::string> last_;  // of measured()
   std::shared_ptr<const ForeignWorld> world_;
   std::map<std::string, std::shared_ptr<const ForeignWorld>> worlds_;
 };

@@ -212,6 +212,15 @@ TEST(Csv, ItsTimesAreReadAndItsWorldsApart) {
   }
 }
 
+TEST(Nvbandwidth, AnErrorBeforeTheFirstTestIsOfTheWhole) {
+  const auto figures = read_format("nvbandwidth", R"({"nvbandwidth": {"error": "no GPU", "testcases": []}})").figures();
+  EXPECT_EQ(figure_of(figures, "nvbandwidth", "").reason, "no GPU");
+}
+
+TEST(Csv, AnIntervalUpsideDownIsRefused) {
+  EXPECT_THROW(read_format("csv", csv + "2026-01-01,m,a,rate,1,higher,5,6,4,,,\n"), UsageError);
+}
+
 // Quotes and line ends may fall on the border of two parts that are read.
 TEST(Csv, PartsMayBeCutAnywhere) {
   const std::string text =
