@@ -47,23 +47,23 @@ class CsvFigures {
   }
 
  private:
-  void read_header(const CsvRow& header) {
+  void read_header(const CsvRow& first) {
     static const std::vector<std::string> needed = {"time", "machine", "case", "metric", "unit", "better", "value"};
     // What `assay export csv` writes besides.
     static const std::vector<std::string> known = {"time",  "machine", "case",   "metric",     "unit",    "better",
                                                    "value", "commit",  "low",    "high",       "of_peak", "device",
                                                    "ranks", "host",    "status", "comparable", "reason"};
-    columns_ = header.fields;
+    columns_ = first.fields;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const std::string& column = columns_[i];
       if (!column.starts_with("fact.") && std::find(known.begin(), known.end(), column) == known.end())
-        throw UsageError(fmt::format("{}: line {}: unknown column {}{}", file_, header.line, in_quotes(column),
+        throw UsageError(fmt::format("{}: line {}: unknown column {}{}", file_, first.line, in_quotes(column),
                                      suggestion(column, known)));
       places_.emplace(column, i);
     }
     for (const std::string& column : needed)
       if (!places_.contains(column))
-        throw UsageError(fmt::format("{}: line {}: no column {}", file_, header.line, in_quotes(column)));
+        throw UsageError(fmt::format("{}: line {}: no column {}", file_, first.line, in_quotes(column)));
   }
 
   const std::string& field(const CsvRow& row, const char* column) const {
