@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <memory>
 #include <tuple>
 
