@@ -1,12 +1,15 @@
 #include "suites/memory/cuda_case.h"
 
+#include "harness/core/error.h"
 #include "harness/core/module.h"
-#include "suites/memory/arrays.h"
+#include "suites/memory/chase.h"
 #include "suites/memory/device_kernels.h"
+#include "suites/memory/memory_params.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -211,7 +214,7 @@ class CudaMemoryCase final : public Case {
     Wrong wrong;
     read_back(&wrong, found.data(), sizeof wrong);
     std::vector<std::uint64_t> places(wrong.place, wrong.place + std::min<std::uint64_t>(wrong.count, Wrong::kept));
-    std::ranges::sort(places);
+    std::sort(places.begin(), places.end());
     for (const std::uint64_t i : places)
       detail.push_back(fmt::format("element {} is {}, not {}", i, element(buffer.as<double>() + i),
                                    array < output_array ? input(array, i) : expected(info_.op, i)));

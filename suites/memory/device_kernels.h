@@ -68,7 +68,7 @@ class DeviceKernels {
   // is in device memory.
   virtual void compare(const double* data, Op op, int array, std::size_t elements, Wrong* wrong, Stream& stream) = 0;
 
-  // One thread follows the cycle of lines (arrays.h, with device addresses) from *position for `hops` dependent loads
+  // One thread follows the cycle of lines (chase.h, with device addresses) from *position for `hops` dependent loads
   // that bypass the first-level cache, and updates *position.
   virtual void chase(const void** position, std::uint64_t hops, Stream& stream) = 0;
 };

@@ -1,6 +1,8 @@
 // The loops that memory cases time: one set per instruction set, each in a file with its own compiler flags.
 #pragma once
 
+#include "suites/memory/values.h"
+
 #include <cstddef>
 
 namespace assay::memory {

@@ -1,15 +1,19 @@
 // The memory family and its case.
 #include "suites/memory/memory.h"
 
-#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
 #include "harness/device/cpu/topology.h"
 #include "suites/memory/arrays.h"
+#include "suites/memory/chase.h"
 #include "suites/memory/cuda_case.h"
 #include "suites/memory/kernels.h"
+#include "suites/memory/memory_params.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
 #include <cmath>
 
 namespace assay {
@@ -156,9 +160,9 @@ class MemoryCase final : public Case {
   // Seconds of one repetition with the current kernel, on the slowest rank.
   double trial(Context& context) {
     context.comm.barrier();
-    const Clock::time_point start = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     team_->run([this](int thread) { run_thread(thread); });
-    return context.comm.max_of(seconds_since(start));
+    return context.comm.max_of(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
 
   // Chooses by samples of its own, which are not in the record.

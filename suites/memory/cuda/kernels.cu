@@ -3,10 +3,12 @@
 
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/native.h"
-#include "suites/memory/arrays.h"
+#include "suites/memory/chase.h"
 #include "suites/memory/cuda/loops.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 
 namespace assay::memory {
 
