@@ -66,8 +66,8 @@ ExitCode ab(const AbOptions& asked) {
   });
   if (result.all.pairs > 0) asked.outputs.print(report::ab_document(result, options));
   switch (result.all.verdict) {
-    case ab::Verdict::slower: return ExitCode::failed;
-    case ab::Verdict::undecided: return ExitCode::no_data;
+    case Direction::slower: return ExitCode::failed;
+    case Direction::unknown: return ExitCode::no_data;
     default: return ExitCode::ok;
   }
 }

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <memory>
+#include <tuple>
 
 namespace assay::cli {
 
@@ -26,8 +26,7 @@ std::map<std::string, Better> directions_of(const ImportOptions& options) {
   for (const std::string& text : options.better) {
     const std::size_t equals = text.rfind('=');
     const std::string name = equals == text.npos ? "" : text.substr(0, equals);
-    if (name.empty() && equals != text.npos) throw UsageError("import: --better: \"=\" needs a name before it");
-    if (name.empty() && options.metrics.empty())
+    if (name.empty() && (equals != text.npos || options.metrics.empty()))
       throw UsageError("import: --better needs a name, NAME=higher or NAME=lower, or --metric NAME");
     directions[name] = better_from(text.substr(equals + 1), "import: --better");
   }
@@ -74,13 +73,11 @@ std::vector<ForeignFile> read_all(const ImportOptions& options, const report::Im
 
 ExitCode run_import(const ImportOptions& options) {
   const auto& format = format_named(report::import_formats(), options.format);
-  const auto only_of = [&](bool given, const char* flag, std::string_view name) {
+  for (const auto& [given, flag, name] : {std::tuple(!options.metrics.empty(), "--metric", "lines"),
+                                          {!options.rules.empty(), "--rules", "superbench"},
+                                          {!options.commit_key.empty(), "--commit-key", "gbench"}})
     if (given && format.name != name)
       throw UsageError(fmt::format("import: {} is for {}, not for {}", flag, name, format.name));
-  };
-  only_of(!options.metrics.empty(), "--metric", "lines");
-  only_of(!options.rules.empty(), "--rules", "superbench");
-  only_of(!options.commit_key.empty(), "--commit-key", "gbench");
   std::vector<ForeignFile> contents = read_all(options, format);
   const std::string guessed = report::guessed_directions(contents);
   results_are_stored();
@@ -103,8 +100,7 @@ Command import_command(CLI::App& root) {
       ->required()
       ->type_name("DIR");
   app->add_option("--better", options->better,
-                  "Which way a metric or a case counts, where the file does not say: NAME=higher or NAME=lower; with "
-                  "--metric also without a name. May be given several times")
+                  "Which way a metric or a case counts; with --metric also without a name. May be given several times")
       ->allow_extra_args(false)
       ->type_name("[NAME=]higher|lower");
   app->add_option("--rules", options->rules,

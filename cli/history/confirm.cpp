@@ -33,7 +33,7 @@ ExitCode run_confirm(const ConfirmFlags& flags) {
   const history::Confirmation found = history::confirm(history, std::move(*candidate), request, measure);
   for (const std::string& remark : found.remarks) say("assay: history confirm: {}\n", remark);
   show("{}: {}: {} ({:+.1f} %) after {} pairs\n", found.candidate.event.id, history.series[found.series].name,
-       ab::name_of(found.outcome.verdict), 100 * (found.outcome.ratio - 1), found.outcome.pairs);
+       name_of(found.outcome.verdict, "undecided"), 100 * (found.outcome.ratio - 1), found.outcome.pairs);
   history::save_confirmation(store, found, history);
   if (const std::string meaning = found.meaning(); !meaning.empty()) show("{}\n", meaning);
   return found.code();

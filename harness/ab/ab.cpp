@@ -5,9 +5,7 @@
 #include "harness/core/text.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <optional>
 
 namespace assay::ab {
 
@@ -31,7 +29,7 @@ struct Judged {
 };
 
 const Figure* find(const std::vector<Figure>& figures, const std::string& name) {
-  const auto found = std::find_if(figures.begin(), figures.end(), [&](const Figure& one) { return one.name == name; });
+  const auto found = std::ranges::find(figures, name, &Figure::name);
   return found == figures.end() ? nullptr : &*found;
 }
 
@@ -49,11 +47,11 @@ double checked(const Figure* figure, const Figure& first, char side) {
 }
 
 Outcome combined(const std::vector<Case>& cases, std::size_t pairs) {
-  Outcome all{Verdict::same, 0, 0, 0, pairs};
-  const auto any = [&](Verdict verdict) {
-    return std::any_of(cases.begin(), cases.end(), [&](const Case& one) { return one.outcome.verdict == verdict; });
+  Outcome all{Direction::same, 0, 0, 0, pairs};
+  const auto any = [&](Direction verdict) {
+    return std::ranges::any_of(cases, [&](const Case& one) { return one.outcome.verdict == verdict; });
   };
-  for (const Verdict verdict : {Verdict::faster, Verdict::undecided, Verdict::slower})
+  for (const Direction verdict : {Direction::faster, Direction::unknown, Direction::slower})
     if (any(verdict)) all.verdict = verdict;
   const double share = 1 / static_cast<double>(cases.size());
   for (const Case& one : cases) {
@@ -104,7 +102,7 @@ class Comparison {
       for (const Figure& one : *figures)
         if (find(*figures, one.name) != &one)
           throw UsageError(fmt::format("{} has several figures {}", figures == &a ? 'A' : 'B', in_quotes(one.name)));
-    const auto common = std::count_if(a.begin(), a.end(), [&](const Figure& one) { return find(b, one.name); });
+    const auto common = std::ranges::count_if(a, [&](const Figure& one) { return find(b, one.name); });
     if (common == 0)
       throw UsageError(fmt::format("A and B have no case in common: A has {}, B has {}", in_quotes(a.front().name),
                                    in_quotes(b.front().name)));
@@ -150,14 +148,14 @@ class Comparison {
       one.values[0].push_back(a);
       one.values[1].push_back(b);
       one.test.add(one.first.better == Better::higher ? std::log(b) - std::log(a) : std::log(a) - std::log(b));
-      if (one.test.verdict() != Verdict::undecided) one.settled = outcome_of(one.test);
+      if (one.test.verdict() != Direction::unknown) one.settled = outcome_of(one.test);
     }
   } catch (const UsageError& error) {
     throw Error(error.what());  // the warm-up could be compared
   }
 
   bool all_settled() const {
-    return std::all_of(cases_.begin(), cases_.end(), [](const Judged& one) { return one.settled.has_value(); });
+    return std::ranges::all_of(cases_, [](const Judged& one) { return one.settled.has_value(); });
   }
 
   std::array<const Side*, 2> sides_;
@@ -168,16 +166,6 @@ class Comparison {
 };
 
 }  // namespace
-
-std::string_view name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::faster: return "faster";
-    case Verdict::slower: return "slower";
-    case Verdict::same: return "same";
-    case Verdict::undecided: break;
-  }
-  return "undecided";
-}
 
 Result run(const Side& a, const Side& b, const Options& options) {
   require(options.tolerance > 0 && options.tolerance < 1, "the tolerance must be above 0 and below 100 %: it",

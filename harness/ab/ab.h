@@ -9,7 +9,6 @@
 #include <functional>
 #include <limits>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace assay::ab {
@@ -26,13 +25,9 @@ struct Figure {
 // interrupted; no more is measured then. Its exceptions go to the caller of run().
 using Side = std::function<std::vector<Figure>(Clock::time_point deadline)>;
 
-using Verdict = PairVerdict;
-// "faster", "slower", "same", "undecided".
-std::string_view name_of(Verdict verdict);
-
 // Ratios are B's speed over A's: above 1, B is faster, whichever way the figure counts.
 struct Outcome {
-  Verdict verdict = Verdict::undecided;
+  Direction verdict = Direction::unknown;
   double ratio = 1;
   // Contain the ratio with probability 1 - error, of all cases at once; unknown ends are 0 and infinite.
   double low = 0, high = std::numeric_limits<double>::infinity();
@@ -56,7 +51,7 @@ struct Options {
 enum class Ended { decided, budget, interrupted };
 
 struct Result {
-  // slower if any case is; else undecided if any is; else faster if any is; else same. The ratio is the geometric mean
+  // slower if any case is; else unknown if any is; else faster if any is; else same. The ratio is the geometric mean
   // of the cases'.
   Outcome all;
   std::vector<Case> cases;             // in the order of A's first figures; none if the warm-up was not finished

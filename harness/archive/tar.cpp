@@ -36,7 +36,7 @@ std::optional<std::string> problem_of_name(std::string_view name) {
   if (name.empty()) return "is empty";
   if (name.front() == '/') return "is absolute";
   if (!is_utf8(name)) return "is not UTF-8";
-  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '\\'; }))
+  if (std::ranges::any_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '\\'; }))
     return "has a control character or a backslash";
   while (!name.empty()) {
     const std::string_view part = name.substr(0, name.find('/'));
@@ -89,7 +89,7 @@ bool all_zero(std::string_view bytes) { return bytes.find_first_not_of('\0') == 
 }  // namespace
 
 std::string tar_bytes(std::vector<TarMember> members) {
-  std::sort(members.begin(), members.end(), [](const TarMember& a, const TarMember& b) { return a.name < b.name; });
+  std::ranges::sort(members, {}, &TarMember::name);
   std::string bytes;
   const std::string* before = nullptr;
   for (const TarMember& member : members) {
@@ -113,7 +113,7 @@ void write_tar(const std::filesystem::path& path, std::vector<TarMember> members
 }
 
 bool is_tar(std::string_view bytes) {
-  // Of any header, so that one that is damaged does not hide the others.
+  // Any header counts, so that one that is damaged does not hide the others.
   for (std::size_t at = 0; at + block <= bytes.size(); at += block)
     if (bytes.substr(at + magic_offset, 5) == "ustar") return true;
   return false;

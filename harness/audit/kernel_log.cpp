@@ -79,10 +79,10 @@ bool EventCounts::begins_boot(const LogLine& line, bool backwards) {
   // Few messages come before this one in a boot, and none after it if the log has the newest first.
   constexpr std::int64_t few = 3;
   if (line.boot == BootChange::first && !backwards) begins = begins || of_this_boot_ > few;
+  if (backwards) begins = std::exchange(after_first_, line.boot == BootChange::first) || begins;
   begins = begins && of_this_boot_ > 0;
   of_this_boot_ = begins ? 1 : of_this_boot_ + 1;
   began_ = began_ || (!in_earlier_boot_ && (begins || line.boot == BootChange::first));
-  if (line.boot == BootChange::first && backwards) uptime_.reset();
   boots_ += begins ? 1 : 0;
   return begins;
 }

@@ -60,7 +60,8 @@ class EventCounts {
   std::int64_t left_out_ = 0;
   std::optional<double> latest_future_, first_, last_, uptime_;
   std::optional<bool> newest_first_;  // how the log is ordered, once it is known
-  bool in_earlier_boot_ = false;      // of a log that has the newest first
+  // Of a log that has the newest first: what follows is of an earlier boot; the last line was the first of its boot.
+  bool in_earlier_boot_ = false, after_first_ = false;
   int boots_ = 1;
   std::int64_t of_this_boot_ = 0;  // messages since the last change of the boot
   bool began_ = false;             // the beginning of the last boot in the log was seen

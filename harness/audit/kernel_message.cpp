@@ -181,7 +181,8 @@ std::string device_of(const Pattern& pattern, std::string_view text, std::string
     case Names::before_colon: {
       const auto before = text.substr(0, text.find(": "));
       const auto blank = before.find_last_of(' ');
-      return word_at(blank == before.npos ? before : before.substr(blank + 1));
+      const auto name = blank == before.npos ? before : before.substr(blank + 1);
+      return word_at(name.starts_with("md/") ? name.substr(name.rfind(':') + 1) : name);  // "md/raid1:md0"
     }
     case Names::after_needle: {
       const std::string_view needle = pattern.second;

@@ -10,9 +10,7 @@
 
 #include <algorithm>
 #include <exception>
-#include <filesystem>
 #include <new>
-#include <optional>
 #include <regex>
 
 namespace assay {
@@ -69,7 +67,7 @@ void check_flags(const std::vector<std::string>& flags) {
   const std::vector<std::string> formats = {"console", "json", "csv"};
   for (const char* name : {"benchmark_format", "benchmark_out_format"}) {
     const std::string format = flag_value(flags, name);
-    if (!format.empty() && std::find(formats.begin(), formats.end(), format) == formats.end())
+    if (!format.empty() && std::ranges::find(formats, format) == formats.end())
       throw UsageError(fmt::format("bench: --{}={}: console, json or csv", name, format));
   }
   std::string filter = flag_value(flags, "benchmark_filter");

@@ -3,6 +3,7 @@
 
 #include "harness/channel/connect.h"
 #include "harness/core/build_id.h"
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/core/text.h"
@@ -26,8 +27,6 @@
 namespace assay {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t stranger_line_bytes = 4096;
 constexpr std::size_t worker_line_bytes = 16u << 20;
@@ -249,9 +248,8 @@ void ChannelServer::drop(Peer& peer, const std::string& why) {
 }
 
 bool ChannelServer::expecting() const {
-  return std::count_if(peers_.begin(), peers_.end(), [this](const Peer& peer) {
-           return peer.fd >= 0 && peer.rank >= 0 && peer.rank < size_;
-         }) < size_;
+  return std::ranges::count_if(
+             peers_, [this](const Peer& peer) { return peer.fd >= 0 && peer.rank >= 0 && peer.rank < size_; }) < size_;
 }
 
 bool ChannelServer::make_room() {

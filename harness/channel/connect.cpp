@@ -1,6 +1,7 @@
 // Connecting with retries, receiving, and keepalive.
 #include "harness/channel/connect.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/core/units.h"
@@ -8,21 +9,16 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
 namespace assay {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // For a host that drops packets without an answer.
 constexpr int connect_timeout_ms = 5000;

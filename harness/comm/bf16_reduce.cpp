@@ -1,7 +1,5 @@
 #include "harness/comm/bf16_reduce.h"
 
-#include <bit>
-
 namespace assay {
 
 namespace {

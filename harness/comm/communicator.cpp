@@ -1,4 +1,4 @@
-// What every communicator shares, and loading the modules that provide one.
+// The defaults of every communicator, and loading the modules that provide one.
 #include "harness/comm/communicator.h"
 
 #include "harness/comm/mpi_entry.h"

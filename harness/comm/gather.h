@@ -39,7 +39,7 @@ inline double sum_over_ranks(Communicator& comm, double own) {
 // Every rank's text, in rank order.
 inline std::vector<std::string> gather_texts(Communicator& comm, std::string_view own) {
   const std::vector<std::uint64_t> lengths = gather(comm, std::uint64_t{own.size()});
-  const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());
+  const std::size_t longest = *std::ranges::max_element(lengths);
   std::string padded(own), all(longest * lengths.size(), '\0');
   padded.resize(longest);
   if (longest > 0) comm.all_gather_host(padded.data(), all.data(), longest);

@@ -1,5 +1,6 @@
 #include "harness/comm/host_group.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -24,8 +24,6 @@
 namespace assay {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // A rank's first message; the token keeps strangers out.
 struct Hello {
@@ -223,8 +221,8 @@ std::unique_ptr<HostGroup> HostGroup::split(int colour, int key) {
   std::vector<Member> part;
   for (const Member& member : all)
     if (member.colour == colour) part.push_back(member);
-  std::sort(part.begin(), part.end());
-  const auto place = static_cast<int>(std::find(part.begin(), part.end(), own) - part.begin());
+  std::ranges::sort(part);
+  const auto place = static_cast<int>(std::ranges::find(part, own) - part.begin());
   // Every rank of the whole group takes part: the first of each colour with its address, the others with nothing.
   using Text = std::array<char, 512>;
   const auto share = [&](const std::string& text) {

@@ -5,9 +5,7 @@
 #include "harness/comm/communicator.h"
 #include "harness/comm/host_group.h"
 
-#include <functional>
 #include <memory>
-#include <string>
 
 namespace assay {
 

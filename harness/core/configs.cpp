@@ -29,7 +29,7 @@ std::vector<fs::path> json_files(const fs::path& folder) {
   std::error_code absent;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, absent))
     if (entry.path().extension() == ".json") files.push_back(entry.path());
-  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) { return a.stem() < b.stem(); });
+  std::ranges::sort(files, [](const fs::path& a, const fs::path& b) { return a.stem() < b.stem(); });
   return files;
 }
 
@@ -50,7 +50,7 @@ fs::path find_config(std::string_view folder, std::string_view what, const std::
     return word;
   }
   const std::vector<std::string> names = config_names(folder);
-  if (std::find(names.begin(), names.end(), word) == names.end())
+  if (std::ranges::find(names, word) == names.end())
     throw UsageError(fmt::format("unknown {} {}{}", what, in_quotes(word), suggestion(word, names)));
   return configs_dir() / folder / (word + ".json");
 }

@@ -1,7 +1,6 @@
 #include "harness/core/dtype.h"
 
 #include <array>
-#include <utility>
 
 namespace assay {
 

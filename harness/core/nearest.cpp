@@ -1,5 +1,7 @@
 #include "harness/core/nearest.h"
 
+#include "harness/core/text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +50,7 @@ std::size_t part_distance(std::string_view pattern, std::string_view text) {
     }
     last.swap(row);
   }
-  return *std::min_element(last.begin(), last.end());
+  return *std::ranges::min_element(last);
 }
 
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
@@ -73,12 +75,17 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   return std::nullopt;
 }
 
+// Names may come from untrusted files.
 std::string suggestion(std::string_view word, std::span<const std::string> candidates) {
-  if (const auto near = nearest(word, candidates)) return fmt::format("; did you mean \"{}\"?", *near);
+  constexpr std::size_t max_shown = 1000;
+  if (const auto near = nearest(word, candidates))
+    return fmt::format("; did you mean {}?", in_quotes(*near, max_shown));
   if (candidates.empty()) return {};
   const std::size_t shown = std::min<std::size_t>(12, candidates.size());
-  return fmt::format("; valid: {}{}", fmt::join(candidates.begin(), candidates.begin() + shown, ", "),
-                     shown < candidates.size() ? ", ..." : "");
+  std::string names;
+  for (const std::string& name : candidates.first(shown))
+    names += (names.empty() ? "" : ", ") + one_line(name, max_shown);
+  return fmt::format("; valid: {}{}", names, shown < candidates.size() ? ", ..." : "");
 }
 
 }  // namespace assay

@@ -2,8 +2,6 @@
 
 #include "harness/core/error.h"
 
-#include <cerrno>  // program_invocation_name
-
 namespace assay {
 
 namespace fs = std::filesystem;

@@ -1,6 +1,5 @@
 #include "harness/core/units.h"
 
-#include "harness/core/error.h"
 #include "harness/core/text.h"
 
 #include <fmt/format.h>
@@ -97,8 +96,7 @@ double finite_number(std::string_view number, std::string_view text, std::string
 std::int64_t parse_bytes(std::string_view text) {
   constexpr std::string_view what = "a size in bytes (\"4096\", \"64MiB\", \"1.5GB\")";
   const Split parts = split(text);
-  const auto unit = std::find_if(byte_units.begin(), byte_units.end(),
-                                 [&](const ByteUnit& known) { return known.name == parts.unit; });
+  const auto unit = std::ranges::find(byte_units, parts.unit, &ByteUnit::name);
   if (unit == byte_units.end() || parts.number.empty() || parts.number.find_first_of("eE") != std::string_view::npos)
     throw UsageError(fmt::format("{} is not {}", in_quotes(text), what));
   if (parts.number.front() == '-') throw UsageError(fmt::format("{} is negative", in_quotes(text)));
@@ -129,8 +127,7 @@ std::int64_t parse_bytes(std::string_view text) {
 double parse_seconds(std::string_view text) {
   constexpr std::string_view what = "a time (\"30s\", \"500ms\", \"2min\")";
   const Split parts = split(text);
-  const auto unit =
-      std::find_if(time_units.begin(), time_units.end(), [&](const Unit& known) { return known.name == parts.unit; });
+  const auto unit = std::ranges::find(time_units, parts.unit, &Unit::name);
   if (unit == time_units.end()) throw UsageError(fmt::format("{} is not {}", in_quotes(text), what));
   const double value = finite_number(parts.number, text, what) * unit->scale;
   if (value < 0) throw UsageError(fmt::format("{} is negative", in_quotes(text)));

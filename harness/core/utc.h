@@ -3,7 +3,6 @@
 
 #include <time.h>
 
-#include <cstdio>
 #include <ctime>
 #include <optional>
 #include <string>
@@ -23,21 +22,6 @@ inline std::optional<std::time_t> parse_utc(const std::string& text) {
   std::tm parts{};
   const char* end = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
   return end && *end == '\0' ? std::optional(timegm(&parts)) : std::nullopt;
-}
-
-// "2026-01-31T12:00:00+01:00" or "...12:00:00.25" in UTC without fractions; empty if it is no such time.
-inline std::string in_utc(const std::string& text) {
-  std::tm parts{};
-  const char* rest = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  if (!rest) rest = strptime(text.c_str(), "%Y-%m-%d %H:%M:%S", &parts);
-  if (!rest) return "";
-  if (*rest == '.')
-    for (++rest; *rest >= '0' && *rest <= '9';) ++rest;
-  std::time_t moment = timegm(&parts);
-  int hours = 0, minutes = 0;
-  if ((*rest == '+' || *rest == '-') && std::sscanf(rest + 1, "%2d:%2d", &hours, &minutes) == 2)
-    moment -= (*rest == '-' ? -60 : 60) * (60 * hours + minutes);
-  return utc_text(moment);
 }
 
 }  // namespace assay

@@ -30,7 +30,7 @@ std::string_view name_of(E value) {
 template <Worded E>
 std::optional<E> from_word(std::string_view word) {
   const auto& all = words(E{});
-  const auto found = std::find(std::begin(all), std::end(all), word);
+  const auto found = std::ranges::find(all, word);
   return found == std::end(all) ? std::nullopt : std::optional(static_cast<E>(found - std::begin(all)));
 }
 template <Worded E>

@@ -1,13 +1,11 @@
 #include "harness/device/delay.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/module.h"
-
-#include <chrono>
 
 namespace assay {
 
 void delay(Device& device, Stream& stream, double seconds) {
-  using Clock = std::chrono::steady_clock;
   if (device.kind() != DeviceKind::cpu) {
     static const Module module = Module::load("cuda");
     static const auto enqueue = module.function<CudaDelay*>(cuda_delay_name);

@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <string>
 
 namespace assay {
 

@@ -12,9 +12,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstddef>
 #include <limits>
-#include <optional>
 
 namespace assay {
 

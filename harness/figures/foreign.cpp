@@ -5,12 +5,8 @@
 #include "harness/core/text.h"
 #include "harness/json/json.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string_view>
 
 namespace assay {
 
@@ -61,6 +57,10 @@ const Json& need_list(const Json& json, const char* pointer, const std::string& 
   return list;
 }
 
+bool FigureCollector::empty() const {
+  return std::all_of(file_.runs.begin(), file_.runs.end(), [](const ForeignRun& run) { return run.empty(); });
+}
+
 ForeignRun& FigureCollector::run() {
   if (!current_) measured({});
   return file_.runs[*current_];
@@ -100,8 +100,11 @@ void FigureCollector::remark(const std::string& text) {
 }
 
 std::string FigureCollector::time(const std::string& written, const std::string& text, const std::string& file) {
-  const std::size_t at = std::min(text.find(fmt::format("\"{}\"", written)), text.size());
-  return time(written, fmt::format("{}: line {}", file, 1 + std::count(text.begin(), text.begin() + at, '\n')));
+  if (written.empty() || read_moment(written)) return time(written, file);
+  const std::size_t at = std::min(text.find(in_quotes(written, written.size())), text.size());
+  const auto begin = text.begin();
+  return time(written,
+              fmt::format("{}: line {}", file, 1 + std::count(begin, begin + static_cast<std::ptrdiff_t>(at), '\n')));
 }
 
 std::string FigureCollector::time(const std::string& written, const std::string& place) {

@@ -5,7 +5,6 @@
 #include "harness/json/fwd.h"
 
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -30,7 +29,8 @@ class FigureCollector {
   std::string time(const std::string& written, const std::string& text, const std::string& file);
   // The same where the place is known.
   std::string time(const std::string& written, const std::string& place);
-  bool empty() const { return file_.runs.empty(); }
+  // Whether there is no result yet.
+  bool empty() const;
   ForeignFile take() { return std::move(file_); }
 
  private:

@@ -78,10 +78,11 @@ class ForeignRun {
   // Calls use() for the results of each case, with the samples of each metric together, in the order in which the
   // names of cases first came.
   void each_case(const TextPool& texts, const std::function<void(const std::vector<ForeignFigure>&)>& use) const;
-  // Calls look() for the name, the metric and the direction of each result with a figure; it may change the direction, and whether it is guessed.
-  void each_direction(const TextPool& texts,
-                      const std::function<void(std::string_view name, std::string_view metric, Better& better,
-                                               bool& guessed)>& look);
+  // Calls look() for the name, the metric and the direction of each result with a figure; it may change the direction,
+  // and whether it is guessed.
+  void each_direction(
+      const TextPool& texts,
+      const std::function<void(std::string_view name, std::string_view metric, Better& better, bool& guessed)>& look);
   bool empty() const { return rows_.empty(); }
 
  private:

@@ -5,41 +5,22 @@
 #include "harness/figures/mentions.h"
 #include "harness/json/json.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
 #include <set>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace assay {
 
 namespace {
 
-// Members of an entry that are no counters of the user.
-constexpr std::array<std::string_view, 19> own_members = {"family_index",
-                                                          "per_family_instance_index",
-                                                          "repetitions",
-                                                          "repetition_index",
-                                                          "threads",
-                                                          "iterations",
-                                                          "real_time",
-                                                          "cpu_time",
-                                                          "items_per_second",
-                                                          "bytes_per_second",
-                                                          "cpu_coefficient",
-                                                          "real_coefficient",
-                                                          "rms",
-                                                          "allocs_per_iter",
-                                                          "max_bytes_used",
-                                                          "total_allocated_bytes",
-                                                          "net_heap_growth",
-                                                          "big_o",
-                                                          "complexity_n"};
+// Members of an entry that are no counters of the user, between blanks.
+constexpr std::string_view own_members =
+    " family_index per_family_instance_index repetitions repetition_index threads iterations real_time cpu_time "
+    "items_per_second bytes_per_second cpu_coefficient real_coefficient rms allocs_per_iter max_bytes_used "
+    "total_allocated_bytes net_heap_growth ";
+bool is_counter(const std::string& name, const Json& value) {
+  return value.is_number() && own_members.find(" " + name + " ") == own_members.npos;
+}
+
 // Figures of memory, if the program counts them.
 constexpr std::array<std::pair<const char*, const char*>, 4> memory_members = {
     {{"allocs_per_iter", "1"}, {"max_bytes_used", "B"}, {"total_allocated_bytes", "B"}, {"net_heap_growth", "B"}}};
@@ -211,7 +192,7 @@ class Benchmarks {
     for (const Member& rate : rates) add(figure, rate, one);
     for (const auto& [name, unit] : memory_members) add(figure, {name, unit, Better::lower, false}, one);
     for (const auto& [name, value] : one.items()) {
-      if (!value.is_number() || std::find(own_members.begin(), own_members.end(), name) != own_members.end()) continue;
+      if (!is_counter(name, value)) continue;
       ForeignFigure counter = figure;
       counter.metric = name, counter.unit = "1", counter.better = guessed_better(name), counter.guessed = true;
       figures_.add(std::move(counter), value.get<double>());
@@ -241,7 +222,7 @@ class Benchmarks {
       const double units = member.time ? units_per_second(*middle) : 1;
       const auto spread = kept.stddev ? number_member(*kept.stddev, path) : std::nullopt;
       if (spread && kept.repetitions > 1) {
-        const double half = half_width(*spread, kept.repetitions, kept.median != nullptr);
+        const double half = half_width(std::abs(*spread), kept.repetitions, kept.median != nullptr);
         figure.ci95 = Interval{(*value - half) / units, (*value + half) / units};
       }
       figures_.add(std::move(figure), *value / units);
@@ -250,8 +231,7 @@ class Benchmarks {
     add_middle(real_time, false);
     for (const Member& rate : rates) add_middle(rate, false);
     for (const auto& [name, value] : middle->items())
-      if (value.is_number() && std::find(own_members.begin(), own_members.end(), name) == own_members.end())
-        add_middle({name.c_str(), "1", guessed_better(name), false}, true);
+      if (is_counter(name, value)) add_middle({name.c_str(), "1", guessed_better(name), false}, true);
   }
 
   // Of the 95 % interval: Student's t (Cornish-Fisher's expansion of it) times the standard error, which is larger by

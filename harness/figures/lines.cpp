@@ -4,11 +4,7 @@
 #include "harness/figures/mentions.h"
 #include "harness/figures/quantity.h"
 
-#include <fmt/format.h>
-
 #include <sstream>
-#include <string>
-#include <utility>
 
 namespace assay {
 

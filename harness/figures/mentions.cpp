@@ -4,13 +4,9 @@
 #include "harness/core/text.h"
 #include "harness/figures/quantity.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <set>
-#include <utility>
 
 namespace assay {
 
@@ -111,7 +107,7 @@ class Objects {
 
 void walk(const Json& object, const std::string& path, const MentionSink& add);
 
-// What an object says of all its members.
+// Reads what an object says of all its members.
 Mention labels_of(const Json& object) {
   Mention like;
   like.case_name = text_member(object, "/case"), like.metric = text_member(object, "/metric");
@@ -122,7 +118,7 @@ Mention labels_of(const Json& object) {
 
 void walk_member(const Json& value, const std::string& name, Mention like, const MentionSink& add) {
   if (value.is_object()) return walk(value, name, add);
-  if (value.is_array() && std::any_of(value.begin(), value.end(), [](const Json& one) { return one.is_object(); })) {
+  if (value.is_array() && std::ranges::any_of(value, &Json::is_object)) {
     std::size_t index = 0;
     for (const Json& one : value) {
       const bool named = !text_member(one, "/name").empty() || !text_member(one, "/case").empty();
@@ -181,7 +177,7 @@ std::string words_before(std::string_view before) {
   };
   while (!before.empty() && is_one_of(before.back(), blanks)) {
     const std::string_view word = last_word(before);
-    const bool letters = std::any_of(word.begin(), word.end(), is_alphabetic);
+    const bool letters = std::ranges::any_of(word, is_alphabetic);
     // A comment's "#" tells its figures from those of the lines.
     if (word.empty() || (!letters && word != "#") || is_one_of(word.back(), ",;|)]}>=:") || starts_number(word) ||
         word.find('=') != word.npos)
@@ -200,7 +196,7 @@ std::string_view whole_words(std::string_view text) {
   return text.substr(0, text.find_last_of(blanks) + 1);  // npos + 1 is 0
 }
 
-// What follows a name on its line; false if it is no mention.
+// Reads what follows a name on its line; false if it is no mention.
 bool read_behind(std::string_view rest, Mention& mention, bool begins_line) {
   std::size_t at = !rest.empty() && is_one_of(rest.front(), "\"'`") ? 1 : 0;
   const std::size_t gap = at;
@@ -327,8 +323,8 @@ Mentions mentions_of(std::string_view output, std::span<const std::string> names
   const std::string text = visible_text(output);
   found.last_line = last_lines(text, 1);
   const MentionSink keep = [&](Mention&& one) {
-    const auto name = std::find_if(names.begin(), names.end(),
-                                   [&](const std::string& each) { return match_of(one, each) != NameMatch::none; });
+    const auto name =
+        std::ranges::find_if(names, [&](const std::string& each) { return match_of(one, each) != NameMatch::none; });
     if (name == names.end()) return;
     if (one.name.ends_with(':')) one.name = *name;
     found.all.push_back(std::move(one));

@@ -10,8 +10,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
-#include <utility>
 
 namespace assay {
 
@@ -37,18 +35,17 @@ template <typename Describe>
 std::string listed(const std::vector<Mention>& all, const Describe& describe) {
   std::vector<std::string> texts;
   for (const Mention& one : all)
-    if (const std::string text = describe(one); std::find(texts.begin(), texts.end(), text) == texts.end())
-      texts.push_back(text);
+    if (const std::string text = describe(one); std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
   const bool more = texts.size() > 5;
   if (more) texts.resize(5);
   return fmt::format("{}{}", fmt::join(texts, ", "), more ? ", ..." : "");
 }
 
 bool is_among(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
-// Those with the name as a whole, or else those that end in it.
+// Keeps the mentions with the name as a whole, or else those that end in it.
 std::vector<Mention> meant(const std::vector<Mention>& all, const WantedFigure& wanted, NameMatch at_least) {
   std::vector<Mention> whole, ending;
   for (const Mention& one : all) {
@@ -70,8 +67,7 @@ std::vector<Mention> candidates(const Mentions& found, const WantedFigure& wante
     throw UsageError(fmt::format("{} has no {}, but {}", place,
                                  described({name, 0, {}, false, wanted.unit, wanted.better}),
                                  listed(others, described)));
-  if (const auto prose = std::find_if(found.all.begin(), found.all.end(), [](const Mention& one) { return one.prose; });
-      prose != found.all.end())
+  if (const auto prose = std::ranges::find_if(found.all, &Mention::prose); prose != found.all.end())
     throw UsageError(fmt::format("{} has no number behind {}: {}", place, in_quotes(prose->name), prose->not_a_number));
   std::string printed = suggestion(name, printed_names(output.text));
   if (printed.empty())
@@ -119,8 +115,7 @@ std::optional<PrintedFigure> find_figure(const CommandOutput& output, const Want
   const std::string cut = output.whole ? "" : fmt::format("{} was too long: only its end was read", place);
   const auto whole = meant(found.all, wanted, NameMatch::whole);
   const auto last = [&](auto&& is_meant) {
-    const auto one =
-        std::find_if(found.last.begin(), found.last.end(), [&](const Mention& each) { return is_meant(each.name); });
+    const auto one = std::ranges::find_if(found.last, [&](const Mention& each) { return is_meant(each.name); });
     return one == found.last.end() ? nullptr : &*one;
   };
   const Mention* const named = last([&](const std::string& member) { return is_among(wanted.names, member); });

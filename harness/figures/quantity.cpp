@@ -29,8 +29,7 @@ bool has_word(std::string_view words, std::string_view word) {
 
 template <std::size_t n>
 const double* scale_of(const std::array<Scale, n>& known, std::string_view word) {
-  const auto found =
-      std::find_if(known.begin(), known.end(), [&](const Scale& one) { return has_word(one.words, word); });
+  const auto found = std::ranges::find_if(known, [&](const Scale& one) { return has_word(one.words, word); });
   return found == known.end() ? nullptr : &found->value;
 }
 
@@ -88,7 +87,7 @@ std::optional<BaseUnit> simple_unit(std::string word) {
 
 bool is_word(std::string_view text) {
   return !text.empty() && is_letter(text.front()) &&
-         std::all_of(text.begin(), text.end(), [](char c) { return is_letter(c) || c == '_' || c == '-'; });
+         std::ranges::all_of(text, [](char c) { return is_letter(c) || c == '_' || c == '-'; });
 }
 
 // Digits, thousands, decimals and the exponent at the beginning of a text, and how long they are there.
@@ -149,7 +148,7 @@ bool ends_before(std::string_view rest) {
 }
 
 std::size_t blanks_at(std::string_view text) {
-  return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_blank) - text.begin());
+  return static_cast<std::size_t>(std::ranges::find_if_not(text, is_blank) - text.begin());
 }
 
 // The word at the beginning of a text, up to blanks and marks that end it.
@@ -219,7 +218,7 @@ std::optional<Quantity> quantity_at(std::string_view text) {
   const bool glued = first == 0;
   std::string_view word = unit_word(rest.substr(first));
   // "1h5min" ends a unit at a digit; "0m1.2s" is what the shell prints, and the only place where m is a minute.
-  if (const auto digit = std::find_if(word.begin(), word.end(), is_digit); glued && digit != word.end()) {
+  if (const auto digit = std::ranges::find_if(word, is_digit); glued && digit != word.end()) {
     word = word.substr(0, static_cast<std::size_t>(digit - word.begin()));
     const double* scale = word == "m" ? &minute : scale_of(durations, word);
     std::size_t bytes = found.bytes + word.size();

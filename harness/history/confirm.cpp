@@ -75,8 +75,8 @@ double confirm_error(const Options& options, std::size_t earlier) {
   return std::ldexp(options.false_alarms * confirm_share, -1 - static_cast<int>(earlier));
 }
 
-bool is_confirmed(PairVerdict verdict, bool slower) {
-  return verdict == (slower ? PairVerdict::slower : PairVerdict::faster);
+bool is_confirmed(Direction verdict, bool slower) {
+  return verdict == (slower ? Direction::slower : Direction::faster);
 }
 
 std::optional<Candidate> candidate_of(const History& history, const std::string& id) {
@@ -102,11 +102,11 @@ std::optional<Candidate> candidate_of(const History& history, const std::string&
 }
 
 bool Confirmation::is_kept() const {
-  return outcome.verdict != ab::Verdict::undecided && (is_confirmed() || candidate.suspect);
+  return outcome.verdict != Direction::unknown && (is_confirmed() || candidate.suspect);
 }
 
 std::string Confirmation::meaning() const {
-  if (outcome.verdict == ab::Verdict::undecided)
+  if (outcome.verdict == Direction::unknown)
     return candidate.suspect ? "Undecided: nothing is stored; more nights still judge the suspect."
                              : "Undecided: nothing is stored; the event stays open.";
   if (is_confirmed()) return "";
@@ -115,8 +115,8 @@ std::string Confirmation::meaning() const {
 }
 
 ExitCode Confirmation::code() const {
-  if (outcome.verdict == ab::Verdict::undecided) return ExitCode::no_data;
-  return outcome.verdict == ab::Verdict::slower ? ExitCode::failed : ExitCode::ok;
+  if (outcome.verdict == Direction::unknown) return ExitCode::no_data;
+  return outcome.verdict == Direction::slower ? ExitCode::failed : ExitCode::ok;
 }
 
 Confirmation confirm(const History& history, Candidate candidate, const ConfirmRequest& request,
@@ -136,7 +136,7 @@ Confirmation confirm(const History& history, Candidate candidate, const ConfirmR
                                        .budget = request.budget,
                                        .seed = request.seed})
                                   .all;
-  if (outcome.verdict != ab::Verdict::undecided) {
+  if (outcome.verdict != Direction::unknown) {
     event.confirmed = is_confirmed(outcome.verdict, event.kind == EventKind::slower);
     for (EventSeries& one : event.series)
       if (event.confirmed && one.series == figure.series())

@@ -24,7 +24,7 @@ const Suspect* to_confirm(const std::vector<Suspect>& suspects);
 double confirm_error(const Options& options, std::size_t earlier);
 
 // Whether B (tonight's build) against A (the last good one) confirms a step of that direction.
-bool is_confirmed(PairVerdict verdict, bool slower);
+bool is_confirmed(Direction verdict, bool slower);
 
 // What is to be confirmed: an open event, or a suspect as the event that it would be.
 struct Candidate {

@@ -12,7 +12,6 @@
 
 namespace assay::history {
 
-inline constexpr Night week = 7;
 inline constexpr std::size_t settled_nights = 60;  // below, false alarms are a little likelier than promised
 inline constexpr double min_arrived = 0.8;         // share of last week's series that must arrive
 

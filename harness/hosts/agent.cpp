@@ -190,7 +190,7 @@ void Agent::read() {
 
 void Agent::clear() {
   const auto any_left = [this](bool sigterm_only) {
-    return std::any_of(processes_.begin(), processes_.end(), [sigterm_only](const auto& entry) {
+    return std::ranges::any_of(processes_, [sigterm_only](const auto& entry) {
       return !entry.second->status && (entry.second->sigterm || !sigterm_only);
     });
   };

@@ -118,8 +118,7 @@ std::string agent_command(const std::string& binary, const Variables& variables)
 std::string addresses_towards(const std::vector<AllocatedHost>& hosts) {
   std::vector<std::string> addresses;
   const auto add = [&](const std::string& address) {
-    if (!address.empty() && std::find(addresses.begin(), addresses.end(), address) == addresses.end())
-      addresses.push_back(address);
+    if (!address.empty() && std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(address);
   };
   bool unknown = false;
   for (const AllocatedHost& host : hosts) {
@@ -130,7 +129,7 @@ std::string addresses_towards(const std::vector<AllocatedHost>& hosts) {
     if (!address.starts_with("127.")) add(address);
   }
   const auto here = [](const AllocatedHost& host) { return host.here; };
-  const bool alone = std::all_of(hosts.begin(), hosts.end(), here);
+  const bool alone = std::ranges::all_of(hosts, here);
   if (!alone && (unknown || addresses.empty()))
     for (const std::string& address : all_addresses()) add(address);
   if (addresses.empty()) add("127.0.0.1");
@@ -219,10 +218,10 @@ std::string AgentStarter::ended(int host) const {
   // The last one that was started for it.
   for (auto shell = shells_.rbegin(); shell != shells_.rend(); ++shell) {
     const auto& hosts = (*shell)->hosts;
-    if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) continue;
+    if (std::ranges::find(hosts, host) == hosts.end()) continue;
     if (!(*shell)->status) return {};
     std::string text = tail_of((*shell)->output.kept(), tail_bytes);
-    std::replace(text.begin(), text.end(), '\n', ';');
+    std::ranges::replace(text, '\n', ';');
     if (text.empty()) text = describe_status(*(*shell)->status, false);
     return text.empty() ? "its remote shell ended" : text;
   }

@@ -6,7 +6,6 @@
 #include "harness/process/process.h"
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // Hellos, clocks, orders and lost hosts.
 #include "harness/hosts/agents.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/core/text.h"
@@ -18,8 +19,6 @@
 namespace assay {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int clock_answers_needed = 5;
 constexpr double clock_limit_seconds = 1.0;
@@ -74,7 +73,7 @@ Agents::Agents(Allocation allocation, AgentsOptions options)
 // Hosts that started their own agents are listed in the order of their hellos until then.
 void Agents::sort_by_rank() {
   std::vector<int> order = all_of(states_.size());
-  std::sort(order.begin(), order.end(), [this](int a, int b) { return states_[at(a)].peer < states_[at(b)].peer; });
+  std::ranges::sort(order, [this](int a, int b) { return states_[at(a)].peer < states_[at(b)].peer; });
   auto hosts = allocation_.hosts;
   auto infos = infos_;
   auto states = states_;
@@ -96,7 +95,7 @@ std::unique_ptr<ChannelServer> Agents::make_server() {
   ChannelServer::Listen where;
   where.guests = true;
   const auto elsewhere = [](const AllocatedHost& host) { return !host.here; };
-  where.other_hosts = std::any_of(allocation_.hosts.begin(), allocation_.hosts.end(), elsewhere);
+  where.every_interface = std::ranges::any_of(allocation_.hosts, elsewhere);
   if (allocation_.source == LaunchSource::environment) {
     const std::size_t colon = allocation_.supervisor.rfind(':');
     own_addresses_ = allocation_.supervisor.substr(0, colon);
@@ -132,7 +131,7 @@ std::optional<int> Agents::host_named(std::string_view name) const {
 }
 
 bool Agents::one_network(const std::vector<int>& hosts) const {
-  return std::all_of(hosts.begin(), hosts.end(), [&](int host) {
+  return std::ranges::all_of(hosts, [&](int host) {
     const HostInfo &one = infos_[at(host)], &first = infos_[at(hosts.front())];
     return !one.network.empty() && one.network == first.network && one.boot_id == first.boot_id;
   });
@@ -181,7 +180,7 @@ std::vector<Agents::Problem> Agents::wait_for(const std::vector<int>& hosts, con
   read_until(*this, options_.start_limit_seconds, [&] {
     const std::size_t problems = problems_of(hosts).size();
     if (problems > 0 && !first_failure) first_failure = Clock::now();
-    const auto arrived = static_cast<std::size_t>(std::count_if(hosts.begin(), hosts.end(), ready));
+    const auto arrived = static_cast<std::size_t>(std::ranges::count_if(hosts, ready));
     return arrived + problems >= hosts.size() || (first_failure && since(*first_failure) > after_failure_seconds) ||
            stop();
   });
@@ -274,8 +273,8 @@ int Agents::host_of(int peer, const message::Hello& hello) const {
     return at(peer) < states_.size() ? peer : -1;
   const int host = host_named(hello.host).value_or(-1);
   if (host >= 0 || allocation_.source == LaunchSource::slurm) return host;
-  const auto nameless = std::find_if(allocation_.hosts.begin(), allocation_.hosts.end(),
-                                     [](const AllocatedHost& one) { return one.name.empty(); });
+  const auto nameless =
+      std::ranges::find_if(allocation_.hosts, [](const AllocatedHost& one) { return one.name.empty(); });
   return nameless == allocation_.hosts.end() ? -1 : static_cast<int>(nameless - allocation_.hosts.begin());
 }
 
@@ -408,8 +407,8 @@ void Agents::clear(const std::vector<int>& hosts) {
   for (const int host : hosts)
     if (send(host, message::Clear{order})) waited.insert(host);
   read_until(*this, clear_limit_seconds, [&] {
-    return std::all_of(waited.begin(), waited.end(),
-                       [&](int host) { return states_[at(host)].cleared >= order || states_[at(host)].peer < 0; });
+    return std::ranges::all_of(
+        waited, [&](int host) { return states_[at(host)].cleared >= order || states_[at(host)].peer < 0; });
   });
   // A host that cannot even end its processes is of no use.
   for (const int host : waited)

@@ -191,7 +191,7 @@ Allocation only_hosts(Allocation allocation, std::string_view names) {
   std::map<std::string, std::optional<int>> asked;
   for (const std::string& word : split_commas(names)) {
     const std::size_t colon = word.rfind(':');
-    const bool whole = colon == word.npos || std::find(known.begin(), known.end(), word) != known.end();
+    const bool whole = colon == word.npos || std::ranges::find(known, word) != known.end();
     const std::string name = whole ? word : word.substr(0, colon);
     std::optional<int> slots;
     if (!whole) {
@@ -202,7 +202,7 @@ Allocation only_hosts(Allocation allocation, std::string_view names) {
         throw UsageError(fmt::format("--hosts {}: slots are a number from 1 to {}", one_line(word), max_processes));
       slots = value;
     }
-    if (std::find(known.begin(), known.end(), name) == known.end())
+    if (std::ranges::find(known, name) == known.end())
       throw UsageError(fmt::format("--hosts: {} is not among the {} hosts of {}{}", in_quotes(name), known.size(),
                                    allocation.origin, suggestion(name, known)));
     if (!asked.try_emplace(name, slots).second) throw UsageError(fmt::format("--hosts: {} twice", in_quotes(name)));

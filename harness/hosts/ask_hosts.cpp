@@ -6,8 +6,6 @@
 #include "harness/hosts/agent_starter.h"
 #include "harness/process/run.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <csignal>
@@ -97,7 +95,7 @@ std::vector<HostAnswer> ask_hosts(const Allocation& allocation, const std::vecto
   for (const AllocatedHost& host : allocation.hosts)
     runs.push_back(process_for(allocation, host, words, timeout_seconds));
   std::vector<FinishedProcess> all = run_processes(runs, max_at_once);
-  const bool given_up = !std::all_of(all.begin(), all.end(), [](const FinishedProcess& one) { return one.ended(); });
+  const bool given_up = !std::ranges::all_of(all, &FinishedProcess::ended);
   if (given_up) end_children(grace_seconds, [](pid_t, int) {});
   std::vector<HostAnswer> answers;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -48,7 +48,7 @@ std::vector<GpuPlace> all_gpus(const fs::path& root) {
   for (const fs::directory_entry& entry : fs::directory_iterator(root / "proc/driver/nvidia/gpus", none))
     if (auto gpu = read_gpu(entry.path() / "information", entry.path().filename().string(), root))
       gpus.push_back(std::move(*gpu));
-  std::sort(gpus.begin(), gpus.end(), [](const GpuPlace& a, const GpuPlace& b) { return a.pci < b.pci; });
+  std::ranges::sort(gpus, {}, &GpuPlace::pci);
   return gpus;
 }
 
@@ -70,7 +70,7 @@ std::vector<int> cpu_list(std::string_view text) {
 }
 
 std::string cpu_list_text(std::vector<int> cpus) {
-  std::sort(cpus.begin(), cpus.end());
+  std::ranges::sort(cpus);
   cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
   std::string text;
   for (std::size_t i = 0; i < cpus.size();) {
@@ -107,9 +107,8 @@ std::optional<std::vector<GpuPlace>> visible_gpus(const char* visible, const fs:
       picked.push_back(all[static_cast<std::size_t>(*index)]);
       continue;
     }
-    const auto found = std::find_if(all.begin(), all.end(), [&](const GpuPlace& gpu) {
-      return word.starts_with("GPU-") && gpu.uuid.starts_with(word);
-    });
+    const auto found = std::ranges::find_if(
+        all, [&](const GpuPlace& gpu) { return word.starts_with("GPU-") && gpu.uuid.starts_with(word); });
     if (found == all.end()) return std::nullopt;
     picked.push_back(*found);
   }

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <set>
 
 namespace assay {
@@ -53,7 +52,7 @@ HostInfo probe_host(int gpus) {
 bool share_cpus(const HostInfo& a, const HostInfo& b) {
   if (a.boot_id.empty() || a.boot_id != b.boot_id) return false;
   const std::set<int> one = cpus_of(a), other = cpus_of(b);
-  return std::any_of(one.begin(), one.end(), [&](int cpu) { return other.contains(cpu); });
+  return std::ranges::any_of(one, [&](int cpu) { return other.contains(cpu); });
 }
 
 }  // namespace assay

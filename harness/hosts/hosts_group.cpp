@@ -1,7 +1,6 @@
 // Orders to agents, and mpirun's settings for several hosts.
 #include "harness/hosts/hosts_group.h"
 
-#include "harness/core/error.h"
 #include "harness/core/program.h"
 #include "harness/device/settings.h"
 
@@ -26,8 +25,7 @@ bool is_setting(std::string_view name) {
 
 HostsGroup::HostsGroup(const LaunchRequest& request, Agents& agents) : agents_(agents), seats_(request.seats) {
   for (const RankSeat& seat : seats_)
-    if (hosts_.empty() || std::find(hosts_.begin(), hosts_.end(), seat.host) == hosts_.end())
-      hosts_.push_back(seat.host);
+    if (hosts_.empty() || std::ranges::find(hosts_, seat.host) == hosts_.end()) hosts_.push_back(seat.host);
   LaunchRequest whole = request;
   for (const auto& [name, value] : inherited_variables())
     if (is_setting(name)) whole.environment.try_emplace(name, value);
@@ -49,8 +47,7 @@ void HostsGroup::start_launcher(const LaunchRequest& request) {
   SeveralHosts several;
   for (const int host : hosts_) {
     const AllocatedHost& allocated = agents_.allocation().hosts[static_cast<std::size_t>(host)];
-    const auto seats =
-        std::count_if(seats_.begin(), seats_.end(), [host](const RankSeat& seat) { return seat.host == host; });
+    const auto seats = std::ranges::count_if(seats_, [host](const RankSeat& seat) { return seat.host == host; });
     several.hosts += fmt::format("{}{}:{}", several.hosts.empty() ? "" : ",", allocated.name, seats);
     // mpirun starts the ranks of its own host itself.
     if (allocated.here) several.variables["ASSAY_HOST"] = allocated.name;
@@ -111,7 +108,7 @@ void HostsGroup::add_worker(int rank, pid_t pid) {
 bool HostsGroup::ended(int rank) const {
   if (launcher_) return launcher_->ended(rank);
   if (rank >= 0) return remote(static_cast<std::size_t>(rank)).status.has_value();
-  return std::all_of(ids_.begin(), ids_.end(), [this](int id) { return agents_.remote(id).status.has_value(); });
+  return std::ranges::all_of(ids_, [this](int id) { return agents_.remote(id).status.has_value(); });
 }
 
 bool HostsGroup::reap() {

@@ -1,7 +1,6 @@
 // Starts and ends workers or mpirun.
 #include "harness/hosts/local_group.h"
 
-#include "harness/core/error.h"
 #include "harness/core/program.h"
 
 #include <unistd.h>
@@ -102,7 +101,7 @@ bool LocalGroup::reap() {
 bool LocalGroup::ended(int rank) const {
   if (direct_ && rank >= 0 && static_cast<std::size_t>(rank) < processes_.size())
     return processes_[static_cast<std::size_t>(rank)].status.has_value();
-  return std::all_of(processes_.begin(), processes_.end(), [](const Child& one) { return one.status.has_value(); });
+  return std::ranges::all_of(processes_, [](const Child& one) { return one.status.has_value(); });
 }
 
 std::optional<int> LocalGroup::wait_status(int rank) const {

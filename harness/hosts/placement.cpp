@@ -5,8 +5,6 @@
 #include "harness/device/cpu/topology.h"
 #include "harness/hosts/cpu_share.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -84,7 +82,7 @@ std::vector<int> ranks_by_host(const std::vector<Offer>& hosts, const PlacementR
   for (std::size_t i = 0; i < hosts.size(); ++i)
     if (!hosts[i].slots && (on_cpu || (request.share_gpu && hosts[i].host.gpu_count > 0))) open.push_back(i);
   if (open.empty()) {
-    const bool slots_given = std::any_of(hosts.begin(), hosts.end(), [](const Offer& offer) { return offer.slots; });
+    const bool slots_given = std::ranges::any_of(hosts, [](const Offer& offer) { return offer.slots.has_value(); });
     int slots = 0;
     for (const Offer& offer : hosts) slots += offer.slots.value_or(0);
     if (on_cpu || (slots_given && request.ranks > slots)) refuse_slots(hosts, request);
@@ -111,8 +109,7 @@ std::vector<std::vector<int>> cores_of_node(const HostInfo& host, int node) {
   std::vector<std::vector<int>> own;
   for (const NodeCpus& near : host.nodes)
     for (const std::vector<int>& core : host.cores)
-      if (near.number == node && !core.empty() &&
-          std::find(near.cpus.begin(), near.cpus.end(), core.front()) != near.cpus.end())
+      if (near.number == node && !core.empty() && std::ranges::find(near.cpus, core.front()) != near.cpus.end())
         own.push_back(core);
   return own;
 }
@@ -135,7 +132,7 @@ void assign_cpus(std::vector<RankSeat*>& seats, const HostInfo& host) {
       }
       seat.cpus = cpu_share(own, place, ranks);
     }
-    std::sort(seat.cpus.begin(), seat.cpus.end());
+    std::ranges::sort(seat.cpus);
     seat.numa_node = node_of_cpus(host.nodes, seat.cpus);
   }
 }
@@ -160,7 +157,7 @@ Placement place_ranks(const std::vector<AllocatedHost>& slots, const std::vector
       if (request.device != DeviceKind::cpu && hosts[h].gpu_count > 0) seat.gpu = local % hosts[h].gpu_count;
       placement.seats.push_back(std::move(seat));
     }
-  placement.hosts = static_cast<int>(std::count_if(counts.begin(), counts.end(), [](int count) { return count > 0; }));
+  placement.hosts = static_cast<int>(std::ranges::count_if(counts, [](int count) { return count > 0; }));
   // Hosts with the same CPUs share them.
   std::vector<bool> done(hosts.size());
   for (std::size_t h = 0; h < hosts.size(); ++h) {
@@ -216,8 +213,7 @@ std::vector<NodeCpus> numa_nodes() {
 std::optional<int> node_of_cpus(const std::vector<NodeCpus>& nodes, const std::vector<int>& cpus) {
   if (cpus.empty()) return std::nullopt;
   for (const NodeCpus& node : nodes)
-    if (std::all_of(cpus.begin(), cpus.end(),
-                    [&](int cpu) { return std::find(node.cpus.begin(), node.cpus.end(), cpu) != node.cpus.end(); }))
+    if (std::ranges::all_of(cpus, [&](int cpu) { return std::ranges::find(node.cpus, cpu) != node.cpus.end(); }))
       return node.number;
   return std::nullopt;
 }

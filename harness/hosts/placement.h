@@ -5,7 +5,6 @@
 #include "harness/hosts/allocation.h"
 #include "harness/hosts/host_info.h"
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -5,10 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <cstddef>
-#include <optional>
-#include <utility>
-
 namespace assay {
 
 namespace {

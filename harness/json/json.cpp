@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <iterator>
 #include <unordered_map>
@@ -40,7 +39,7 @@ std::string token(std::string_view name) {
 // LINE:COLUMN of byte `position`, 1-based as the parser counts.
 std::string place(std::string_view text, std::size_t position) {
   const std::string_view before = text.substr(0, std::min(position ? position - 1 : 0, text.size()));
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const auto line = 1 + std::ranges::count(before, '\n');
   const std::size_t start = before.rfind('\n');
   const std::size_t column = before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1;
   return fmt::format("{}:{}", line, column);
@@ -74,7 +73,7 @@ class Builder : public nlohmann::json_sax<Json> {
   virtual void too_deep() const { throw Error(fmt::format("nested deeper than {}", max_depth)); }
   virtual void repeated(const std::string& /*name*/) const {}  // its last value counts
 
-  // Of the container being read, as a JSON pointer.
+  // Where the container that is being read is, as a JSON pointer.
   std::string pointer() const {
     std::string out;
     for (std::size_t i = 0; i + 1 < stack_.size(); ++i) {

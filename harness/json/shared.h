@@ -6,7 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <string>

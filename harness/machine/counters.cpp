@@ -33,7 +33,7 @@ CounterReader::CounterReader(const Root& root) : root_(root) {
   find_memory();
   find_throttling();
   find_file_systems();
-  std::stable_sort(sources_.begin(), sources_.end(), [](const Source& a, const Source& b) {
+  std::ranges::stable_sort(sources_, [](const Source& a, const Source& b) {
     return std::tie(a.device, a.name) < std::tie(b.device, b.name);
   });
 }
@@ -140,14 +140,14 @@ std::vector<ErrorCounter> read_error_counters(const Root& root, const Nvml* nvml
   if (nvml)
     for (const NvmlDevice& device : nvml->devices())
       for (ErrorCounter& counter : error_counters(device.errors(), device.pci())) all.push_back(std::move(counter));
-  std::sort(all.begin(), all.end(), before_in_list);
+  std::ranges::sort(all, before_in_list);
   return all;
 }
 
 std::vector<ErrorCounter> grown(const std::vector<ErrorCounter>& before, const std::vector<ErrorCounter>& after) {
   std::vector<ErrorCounter> more;
   for (const ErrorCounter& now : after) {
-    const auto then = std::lower_bound(before.begin(), before.end(), now, before_in_list);
+    const auto then = std::ranges::lower_bound(before, now, before_in_list);
     if (then == before.end() || before_in_list(now, *then) || now.value <= then->value) continue;
     more.push_back({now.device, now.name, now.value - then->value});
   }
@@ -158,7 +158,7 @@ bool is_uncorrected(std::string_view counter_name) {
   constexpr std::array<std::string_view, 9> names = {"aer_fatal",     "aer_nonfatal",  "ecc_uncorrected",
                                                      "link_downed",   "nvlink_errors", "remap_failures",
                                                      "remap_pending", "rows_remapped", "ue"};
-  return std::find(names.begin(), names.end(), counter_name) != names.end();
+  return std::ranges::find(names, counter_name) != names.end();
 }
 
 }  // namespace assay

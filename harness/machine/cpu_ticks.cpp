@@ -1,7 +1,6 @@
 #include "harness/machine/cpu_ticks.h"
 
 #include <algorithm>
-#include <string_view>
 
 namespace assay {
 
@@ -14,7 +13,7 @@ std::optional<CpuTicks> cpu_ticks(const Root& root, const std::vector<int>& cpus
     if (!line.starts_with("cpu")) break;  // the CPUs come first; what follows is long on large machines
     const auto columns = words(line);
     const auto number = to_integer(std::string_view(columns[0]).substr(3));
-    const bool wanted = cpus.empty() ? !number : number && std::find(cpus.begin(), cpus.end(), *number) != cpus.end();
+    const bool wanted = cpus.empty() ? !number : number && std::ranges::find(cpus, *number) != cpus.end();
     if (!wanted || columns.size() < 5) continue;
     // user nice system idle iowait irq softirq steal; guest time is inside user already.
     const auto column = [&](std::size_t i) {

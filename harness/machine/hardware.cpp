@@ -116,7 +116,7 @@ const HardwareSheet* find_hardware(std::span<const HardwareSheet> sheets, std::s
 
 const HardwareSheet* find_hardware_by_pci(std::span<const HardwareSheet> sheets, std::string_view pci_id) {
   for (const auto& sheet : sheets)
-    if (std::find(sheet.pci_ids.begin(), sheet.pci_ids.end(), pci_id) != sheet.pci_ids.end()) return &sheet;
+    if (std::ranges::find(sheet.pci_ids, pci_id) != sheet.pci_ids.end()) return &sheet;
   return nullptr;
 }
 

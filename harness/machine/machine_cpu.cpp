@@ -78,7 +78,7 @@ void read_topology(const Root& root, CpuPart& cpu) {
     const auto siblings = root.text(folder + "thread_siblings_list").value_or(std::to_string(number));
     cores.insert(siblings);
     max_threads = std::max(max_threads, parse_cpu_list(siblings).size());
-    if (std::find(cpu.usable.begin(), cpu.usable.end(), number) != cpu.usable.end()) usable_cores.insert(siblings);
+    if (std::ranges::find(cpu.usable, number) != cpu.usable.end()) usable_cores.insert(siblings);
   }
   cpu.sockets = static_cast<int>(sockets.size());
   cpu.cores = static_cast<int>(cores.size());
@@ -97,12 +97,12 @@ void read_caches(const Root& root, CpuPart& cpu) {
       const auto folder = cpu_folder(number) + "cache/" + name + "/";
       const auto level = root.integer(folder + "level");
       auto type = root.text(folder + "type").value_or("");
-      std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::tolower(c); });
+      std::ranges::transform(type, type.begin(), [](unsigned char c) { return std::tolower(c); });
       const auto shared = root.text(folder + "shared_cpu_list").value_or(std::to_string(number));
       const auto bytes = cpu::cache_size(root.text(folder + "size").value_or(""));
       if (!level || bytes == 0 || !seen.emplace(*level, type, shared).second) continue;
       const auto sharing = static_cast<int>(parse_cpu_list(shared).size());
-      const auto alike = std::find_if(cpu.caches.begin(), cpu.caches.end(), [&](const CacheLevel& each) {
+      const auto alike = std::ranges::find_if(cpu.caches, [&](const CacheLevel& each) {
         return each.level == *level && each.type == type && each.bytes == bytes && each.cpus_sharing == sharing;
       });
       if (alike != cpu.caches.end())
@@ -110,8 +110,7 @@ void read_caches(const Root& root, CpuPart& cpu) {
       else
         cpu.caches.push_back({static_cast<int>(*level), type, bytes, 1, sharing});
     }
-  std::stable_sort(cpu.caches.begin(), cpu.caches.end(),
-                   [](const CacheLevel& a, const CacheLevel& b) { return a.level < b.level; });
+  std::ranges::stable_sort(cpu.caches, {}, &CacheLevel::level);
 }
 
 std::optional<double> kilohertz(const Root& root, const std::string& file) {
@@ -137,7 +136,7 @@ void read_frequency(const Root& root, CpuPart& cpu) {
   if (!cpu.online.empty())
     cpu.throttled = root.integer(cpu_folder(cpu.online.front()) + "thermal_throttle/package_throttle_count");
   for (const auto& name : root.list("sys/class/powercap")) {
-    if (!name.starts_with("intel-rapl:") || std::count(name.begin(), name.end(), ':') != 1) continue;
+    if (!name.starts_with("intel-rapl:") || std::ranges::count(name, ':') != 1) continue;
     const auto folder = "sys/class/powercap/" + name + "/";
     const auto package = root.text(folder + "name").value_or("");
     const auto limit = root.integer(folder + "constraint_0_power_limit_uw");
@@ -153,13 +152,13 @@ std::vector<std::string> CpuPart::isa() const {
                                                              "asimd",  "bf16", "asimddp", "asimdhp", "i8mm", "fphp"};
   std::vector<std::string> found;
   for (const auto& flag : flags)
-    if (std::find(exact.begin(), exact.end(), flag) != exact.end() || flag.starts_with("avx512") ||
-        flag.starts_with("avx10") || flag.starts_with("amx_") || flag.starts_with("sve"))
+    if (std::ranges::find(exact, flag) != exact.end() || flag.starts_with("avx512") || flag.starts_with("avx10") ||
+        flag.starts_with("amx_") || flag.starts_with("sve"))
       found.push_back(flag);
   return found;
 }
 
-bool CpuPart::has(const std::string& flag) const { return std::find(flags.begin(), flags.end(), flag) != flags.end(); }
+bool CpuPart::has(const std::string& flag) const { return std::ranges::find(flags, flag) != flags.end(); }
 
 CpuPart probe_cpu(const Root& root) {
   CpuPart cpu;
@@ -168,8 +167,7 @@ CpuPart probe_cpu(const Root& root) {
   const auto allowed =
       parse_cpu_list(field(root.text("proc/self/status").value_or(""), "Cpus_allowed_list").value_or(""));
   for (const int number : cpu.online)
-    if (allowed.empty() || std::find(allowed.begin(), allowed.end(), number) != allowed.end())
-      cpu.usable.push_back(number);
+    if (allowed.empty() || std::ranges::find(allowed, number) != allowed.end()) cpu.usable.push_back(number);
   cpu.quota_cpus = cpu::cpu_quota(root.path());
   read_topology(root, cpu);
   read_caches(root, cpu);

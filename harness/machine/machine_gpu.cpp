@@ -97,7 +97,7 @@ void add_nvml(const Nvml& nvml, std::vector<GpuPart>& gpus) {
       known.push_back(device->uuid());
     }
   for (const NvmlDevice& device : nvml.devices()) {
-    if (std::find(known.begin(), known.end(), device.uuid()) != known.end()) continue;
+    if (std::ranges::find(known, device.uuid()) != known.end()) continue;
     gpus.emplace_back();
     add_nvml(device, gpus.back());
   }

@@ -88,139 +88,93 @@ struct GpmSupport {  // nvmlGpmSupport_t
 
 constexpr unsigned long long event_xid = 0x8;
 
+// A function of a library by its name, whatever its type; null if the library lacks it.
+struct Symbol {
+  void* address;
+  template <typename Function>
+  operator Function*() const {
+    return reinterpret_cast<Function*>(address);
+  }
+};
+inline Symbol find(void* library, const char* name) { return {dlsym(library, name)}; }
+
+// Every function that is used of a library that has been initialised; null if this driver lacks it.
+struct Functions {
+  explicit Functions(void* opened) : library(opened) {}
+  ~Functions() {
+    if (shutdown) shutdown();
+    dlclose(library);
+  }
+  Functions(const Functions&) = delete;
+  Functions& operator=(const Functions&) = delete;
+
+  void* const library;
+  Return (*shutdown)() = find("nvmlShutdown");
+  Return (*driver_version)(char*, unsigned) = find("nvmlSystemGetDriverVersion");
+  Return (*cuda_version)(int*) = find("nvmlSystemGetCudaDriverVersion_v2");
+  Return (*count)(unsigned*) = find("nvmlDeviceGetCount_v2");
+  Return (*by_index)(unsigned, Handle*) = find("nvmlDeviceGetHandleByIndex_v2");
+  Return (*by_uuid)(const char*, Handle*) = find("nvmlDeviceGetHandleByUUID");
+  Return (*by_pci)(const char*, Handle*) = find("nvmlDeviceGetHandleByPciBusId_v2");
+  Return (*name)(Handle, char*, unsigned) = find("nvmlDeviceGetName");
+  Return (*uuid)(Handle, char*, unsigned) = find("nvmlDeviceGetUUID");
+  Return (*serial)(Handle, char*, unsigned) = find("nvmlDeviceGetSerial");
+  Return (*pci)(Handle, PciInfo*) = find("nvmlDeviceGetPciInfo_v3");
+  Return (*clock)(Handle, int, unsigned*) = find("nvmlDeviceGetClockInfo");
+  Return (*max_clock)(Handle, int, unsigned*) = find("nvmlDeviceGetMaxClockInfo");
+  Return (*applications_clock)(Handle, int, unsigned*) = find("nvmlDeviceGetApplicationsClock");
+  Return (*default_applications_clock)(Handle, int, unsigned*) = find("nvmlDeviceGetDefaultApplicationsClock");
+  Return (*power)(Handle, unsigned*) = find("nvmlDeviceGetPowerUsage");
+  Return (*power_limit)(Handle, unsigned*) = find("nvmlDeviceGetEnforcedPowerLimit");
+  Return (*default_power_limit)(Handle, unsigned*) = find("nvmlDeviceGetPowerManagementDefaultLimit");
+  Return (*energy)(Handle, unsigned long long*) = find("nvmlDeviceGetTotalEnergyConsumption");
+  Return (*temperature)(Handle, int, unsigned*) = find("nvmlDeviceGetTemperature");
+  Return (*throttle)(Handle, unsigned long long*) = find("nvmlDeviceGetCurrentClocksEventReasons",
+                                                         "nvmlDeviceGetCurrentClocksThrottleReasons");
+  Return (*utilization)(Handle, Utilization*) = find("nvmlDeviceGetUtilizationRates");
+  Return (*memory)(Handle, MemoryInfo*) = find("nvmlDeviceGetMemoryInfo");
+  Return (*fields)(Handle, int, FieldValue*) = find("nvmlDeviceGetFieldValues");
+  Return (*ecc_mode)(Handle, int*, int*) = find("nvmlDeviceGetEccMode");
+  Return (*ecc_errors)(Handle, int, int, unsigned long long*) = find("nvmlDeviceGetTotalEccErrors");
+  Return (*remapped_rows)(Handle, unsigned*, unsigned*, unsigned*, unsigned*) = find("nvmlDeviceGetRemappedRows");
+  Return (*mig_mode)(Handle, unsigned*, unsigned*) = find("nvmlDeviceGetMigMode");
+  Return (*max_slices)(Handle, unsigned*) = find("nvmlDeviceGetMaxMigDeviceCount");
+  Return (*slice)(Handle, unsigned, Handle*) = find("nvmlDeviceGetMigDeviceHandleByIndex");
+  Return (*whole)(Handle, Handle*) = find("nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
+  Return (*persistence_mode)(Handle, int*) = find("nvmlDeviceGetPersistenceMode");
+  Return (*pcie_throughput)(Handle, int, unsigned*) = find("nvmlDeviceGetPcieThroughput");
+  Return (*pcie_replays)(Handle, unsigned*) = find("nvmlDeviceGetPcieReplayCounter");
+  Return (*link_generation)(Handle, unsigned*) = find("nvmlDeviceGetCurrPcieLinkGeneration");
+  Return (*link_width)(Handle, unsigned*) = find("nvmlDeviceGetCurrPcieLinkWidth");
+  Return (*max_link_generation)(Handle, unsigned*) = find("nvmlDeviceGetMaxPcieLinkGeneration");
+  Return (*max_link_width)(Handle, unsigned*) = find("nvmlDeviceGetMaxPcieLinkWidth");
+  Return (*nvlink_state)(Handle, unsigned, int*) = find("nvmlDeviceGetNvLinkState");
+  Return (*nvlink_version)(Handle, unsigned, unsigned*) = find("nvmlDeviceGetNvLinkVersion");
+  Return (*nvlink_errors)(Handle, unsigned, int, unsigned long long*) = find("nvmlDeviceGetNvLinkErrorCounter");
+  Return (*processes)(Handle, unsigned*, ProcessInfo*) = find("nvmlDeviceGetComputeRunningProcesses_v3");
+  Return (*mps_processes)(Handle, unsigned*, ProcessInfo*) = find("nvmlDeviceGetMPSComputeRunningProcesses_v3");
+  Return (*event_set)(void**) = find("nvmlEventSetCreate");
+  Return (*register_events)(Handle, unsigned long long, void*) = find("nvmlDeviceRegisterEvents");
+  Return (*event_wait)(void*, EventData*, unsigned) = find("nvmlEventSetWait_v2");
+  Return (*event_free)(void*) = find("nvmlEventSetFree");
+  Return (*gpm_support)(Handle, GpmSupport*) = find("nvmlGpmQueryDeviceSupport");
+  Return (*gpm_allocate)(void**) = find("nvmlGpmSampleAlloc");
+  Return (*gpm_free)(void*) = find("nvmlGpmSampleFree");
+  Return (*gpm_sample)(Handle, void*) = find("nvmlGpmSampleGet");
+  Return (*gpm_metrics)(GpmMetrics*) = find("nvmlGpmMetricsGet");
+
+ private:
+  // Finds a function by the first of its names that the library has.
+  Symbol find(const char* symbol, const char* earlier_symbol = nullptr) const {
+    const Symbol found = nvml::find(library, symbol);
+    return found.address || !earlier_symbol ? found : nvml::find(library, earlier_symbol);
+  }
+};
+
 }  // namespace nvml
 
-// Every function that is used; null if this driver lacks it.
-struct NvmlDevice::Api {
-  using Return = nvml::Return;
-  using Handle = nvml::Handle;
-  using Utilization = nvml::Utilization;
-  using MemoryInfo = nvml::MemoryInfo;
-  using ProcessInfo = nvml::ProcessInfo;
-  using FieldValue = nvml::FieldValue;
-  using PciInfo = nvml::PciInfo;
-  using EventData = nvml::EventData;
-  using GpmMetrics = nvml::GpmMetrics;
-  using GpmSupport = nvml::GpmSupport;
-
-  void* library = nullptr;
-  Return (*shutdown)() = nullptr;
-  Return (*driver_version)(char*, unsigned) = nullptr;
-  Return (*cuda_version)(int*) = nullptr;
-  Return (*count)(unsigned*) = nullptr;
-  Return (*by_index)(unsigned, Handle*) = nullptr;
-  Return (*by_uuid)(const char*, Handle*) = nullptr;
-  Return (*by_pci)(const char*, Handle*) = nullptr;
-  Return (*name)(Handle, char*, unsigned) = nullptr;
-  Return (*uuid)(Handle, char*, unsigned) = nullptr;
-  Return (*serial)(Handle, char*, unsigned) = nullptr;
-  Return (*pci)(Handle, PciInfo*) = nullptr;
-  Return (*clock)(Handle, int, unsigned*) = nullptr;
-  Return (*max_clock)(Handle, int, unsigned*) = nullptr;
-  Return (*applications_clock)(Handle, int, unsigned*) = nullptr;
-  Return (*default_applications_clock)(Handle, int, unsigned*) = nullptr;
-  Return (*power)(Handle, unsigned*) = nullptr;
-  Return (*power_limit)(Handle, unsigned*) = nullptr;
-  Return (*default_power_limit)(Handle, unsigned*) = nullptr;
-  Return (*energy)(Handle, unsigned long long*) = nullptr;
-  Return (*temperature)(Handle, int, unsigned*) = nullptr;
-  Return (*throttle)(Handle, unsigned long long*) = nullptr;
-  Return (*utilization)(Handle, Utilization*) = nullptr;
-  Return (*memory)(Handle, MemoryInfo*) = nullptr;
-  Return (*fields)(Handle, int, FieldValue*) = nullptr;
-  Return (*ecc_mode)(Handle, int*, int*) = nullptr;
-  Return (*ecc_errors)(Handle, int, int, unsigned long long*) = nullptr;
-  Return (*remapped_rows)(Handle, unsigned*, unsigned*, unsigned*, unsigned*) = nullptr;
-  Return (*mig_mode)(Handle, unsigned*, unsigned*) = nullptr;
-  Return (*max_slices)(Handle, unsigned*) = nullptr;
-  Return (*slice)(Handle, unsigned, Handle*) = nullptr;
-  Return (*whole)(Handle, Handle*) = nullptr;
-  Return (*persistence_mode)(Handle, int*) = nullptr;
-  Return (*pcie_throughput)(Handle, int, unsigned*) = nullptr;
-  Return (*pcie_replays)(Handle, unsigned*) = nullptr;
-  Return (*link_generation)(Handle, unsigned*) = nullptr;
-  Return (*link_width)(Handle, unsigned*) = nullptr;
-  Return (*max_link_generation)(Handle, unsigned*) = nullptr;
-  Return (*max_link_width)(Handle, unsigned*) = nullptr;
-  Return (*nvlink_state)(Handle, unsigned, int*) = nullptr;
-  Return (*nvlink_version)(Handle, unsigned, unsigned*) = nullptr;
-  Return (*nvlink_errors)(Handle, unsigned, int, unsigned long long*) = nullptr;
-  Return (*processes)(Handle, unsigned*, ProcessInfo*) = nullptr;
-  Return (*mps_processes)(Handle, unsigned*, ProcessInfo*) = nullptr;
-  Return (*event_set)(void**) = nullptr;
-  Return (*register_events)(Handle, unsigned long long, void*) = nullptr;
-  Return (*event_wait)(void*, EventData*, unsigned) = nullptr;
-  Return (*event_free)(void*) = nullptr;
-  Return (*gpm_support)(Handle, GpmSupport*) = nullptr;
-  Return (*gpm_allocate)(void**) = nullptr;
-  Return (*gpm_free)(void*) = nullptr;
-  Return (*gpm_sample)(Handle, void*) = nullptr;
-  Return (*gpm_metrics)(GpmMetrics*) = nullptr;
-
-  ~Api() {
-    if (shutdown) shutdown();
-    if (library) dlclose(library);
-  }
-
-  template <typename F>
-  void find(F& function, const char* symbol) const {
-    function = reinterpret_cast<F>(dlsym(library, symbol));
-  }
-  void find_all() {
-    find(shutdown, "nvmlShutdown");
-    find(driver_version, "nvmlSystemGetDriverVersion");
-    find(cuda_version, "nvmlSystemGetCudaDriverVersion_v2");
-    find(count, "nvmlDeviceGetCount_v2");
-    find(by_index, "nvmlDeviceGetHandleByIndex_v2");
-    find(by_uuid, "nvmlDeviceGetHandleByUUID");
-    find(by_pci, "nvmlDeviceGetHandleByPciBusId_v2");
-    find(name, "nvmlDeviceGetName");
-    find(uuid, "nvmlDeviceGetUUID");
-    find(serial, "nvmlDeviceGetSerial");
-    find(pci, "nvmlDeviceGetPciInfo_v3");
-    find(clock, "nvmlDeviceGetClockInfo");
-    find(max_clock, "nvmlDeviceGetMaxClockInfo");
-    find(applications_clock, "nvmlDeviceGetApplicationsClock");
-    find(default_applications_clock, "nvmlDeviceGetDefaultApplicationsClock");
-    find(power, "nvmlDeviceGetPowerUsage");
-    find(power_limit, "nvmlDeviceGetEnforcedPowerLimit");
-    find(default_power_limit, "nvmlDeviceGetPowerManagementDefaultLimit");
-    find(energy, "nvmlDeviceGetTotalEnergyConsumption");
-    find(temperature, "nvmlDeviceGetTemperature");
-    find(throttle, "nvmlDeviceGetCurrentClocksEventReasons");
-    if (!throttle) find(throttle, "nvmlDeviceGetCurrentClocksThrottleReasons");  // its name before driver 535
-    find(utilization, "nvmlDeviceGetUtilizationRates");
-    find(memory, "nvmlDeviceGetMemoryInfo");
-    find(fields, "nvmlDeviceGetFieldValues");
-    find(ecc_mode, "nvmlDeviceGetEccMode");
-    find(ecc_errors, "nvmlDeviceGetTotalEccErrors");
-    find(remapped_rows, "nvmlDeviceGetRemappedRows");
-    find(mig_mode, "nvmlDeviceGetMigMode");
-    find(max_slices, "nvmlDeviceGetMaxMigDeviceCount");
-    find(slice, "nvmlDeviceGetMigDeviceHandleByIndex");
-    find(whole, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
-    find(persistence_mode, "nvmlDeviceGetPersistenceMode");
-    find(pcie_throughput, "nvmlDeviceGetPcieThroughput");
-    find(pcie_replays, "nvmlDeviceGetPcieReplayCounter");
-    find(link_generation, "nvmlDeviceGetCurrPcieLinkGeneration");
-    find(link_width, "nvmlDeviceGetCurrPcieLinkWidth");
-    find(max_link_generation, "nvmlDeviceGetMaxPcieLinkGeneration");
-    find(max_link_width, "nvmlDeviceGetMaxPcieLinkWidth");
-    find(nvlink_state, "nvmlDeviceGetNvLinkState");
-    find(nvlink_version, "nvmlDeviceGetNvLinkVersion");
-    find(nvlink_errors, "nvmlDeviceGetNvLinkErrorCounter");
-    find(processes, "nvmlDeviceGetComputeRunningProcesses_v3");
-    find(mps_processes, "nvmlDeviceGetMPSComputeRunningProcesses_v3");
-    find(event_set, "nvmlEventSetCreate");
-    find(register_events, "nvmlDeviceRegisterEvents");
-    find(event_wait, "nvmlEventSetWait_v2");
-    find(event_free, "nvmlEventSetFree");
-    find(gpm_support, "nvmlGpmQueryDeviceSupport");
-    find(gpm_allocate, "nvmlGpmSampleAlloc");
-    find(gpm_free, "nvmlGpmSampleFree");
-    find(gpm_sample, "nvmlGpmSampleGet");
-    find(gpm_metrics, "nvmlGpmMetricsGet");
-  }
+struct NvmlDevice::Api : nvml::Functions {
+  using Functions::Functions;
 };
 
 // The text that a function writes into a buffer; empty if it refuses.

@@ -53,8 +53,7 @@ void read_device(const Cursor& device, Machine& machine) {
   };
   const auto pci = device.need("pci");
   const auto address = pci ? pci->text().value_or("") : "";
-  auto gpu =
-      std::find_if(machine.gpus.begin(), machine.gpus.end(), [&](const GpuPart& each) { return each.pci == address; });
+  auto gpu = std::ranges::find(machine.gpus, address, &GpuPart::pci);
   if (gpu == machine.gpus.end()) {
     gpu = machine.gpus.insert(gpu, GpuPart());
     gpu->pci = address;

@@ -37,23 +37,17 @@ std::shared_ptr<Nvml> Nvml::load(std::string& why_not) {
   static std::string reason;
   const std::lock_guard lock(mutex);
   if (!loaded && reason.empty()) {
-    auto api = std::make_shared<NvmlDevice::Api>();
-    std::string not_found;
-    api->library = open_library(not_found);
-    if (!api->library) {
-      reason = not_found;
-    } else {
-      Return (*init)() = nullptr;
-      const char* (*error_text)(Return) = nullptr;
-      api->find(init, "nvmlInit_v2");
-      api->find(error_text, "nvmlErrorString");
+    if (void* const library = open_library(reason)) {
+      reason.clear();
+      Return (*const init)() = nvml::find(library, "nvmlInit_v2");
+      const char* (*const error_text)(Return) = nvml::find(library, "nvmlErrorString");
       const Return started = init ? init() : -1;
-      if (started != success)
+      if (started == success) {
+        loaded = std::shared_ptr<Nvml>(new Nvml(std::make_shared<NvmlDevice::Api>(library)));
+      } else {
         reason = fmt::format("nvmlInit failed: {}", error_text ? error_text(started) : std::to_string(started).c_str());
-    }
-    if (reason.empty()) {
-      api->find_all();
-      loaded = std::shared_ptr<Nvml>(new Nvml(std::move(api)));
+        dlclose(library);
+      }
     }
   }
   why_not = reason;

@@ -35,8 +35,7 @@ Activity observe(const Root& root, const std::function<void()>& wait) {
     const double cpus = static_cast<double>(process.ticks - earlier->second.ticks) / ticks_per_cpu;
     if (cpus >= min_cpus) activity.busy.push_back({pid, process.name, cpus});
   }
-  std::sort(activity.busy.begin(), activity.busy.end(),
-            [](const BusyProcess& a, const BusyProcess& b) { return a.cpus > b.cpus; });
+  std::ranges::sort(activity.busy, std::ranges::greater(), &BusyProcess::cpus);
   return activity;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 namespace assay {
 
@@ -15,8 +14,7 @@ constexpr std::array<std::string_view, 8> launchers = {"mpirun",  "mpiexec", "mp
                                                        "prterun", "orted",   "prted",         "hydra_pmi_proxy"};
 
 bool starts_ranks(const Process& process, const std::string& own_name) {
-  return process.name == own_name ||
-         std::find(launchers.begin(), launchers.end(), std::string_view(process.name)) != launchers.end();
+  return process.name == own_name || std::ranges::find(launchers, std::string_view(process.name)) != launchers.end();
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ std::vector<std::string> Root::list(std::string_view folder) const {
   for (std::filesystem::directory_iterator entry(path_ / folder, failed), end; !failed && entry != end;
        entry.increment(failed))
     names.push_back(entry->path().filename().string());
-  std::sort(names.begin(), names.end(), natural_less);
+  std::ranges::sort(names, natural_less);
   return names;
 }
 

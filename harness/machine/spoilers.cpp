@@ -10,9 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <functional>
 
 namespace assay {
 namespace {
@@ -44,7 +41,7 @@ class Rules {
   }
 
  private:
-  // Its severity is that of the table. `device`: empty for the host.
+  // The table has the severity. `device` is empty for the host.
   void add(std::string_view id, std::string seen, std::string effect, std::string fix, std::string device = {}) {
     const ProblemKind* const kind = find_kind(id);
     ASSAY_CHECK(kind, "no kind of problem {}", id);
@@ -90,7 +87,7 @@ class Rules {
           "the clock falls when the package is hot", "check cooling and power limits");
     static constexpr std::array<std::string_view, 5> slow_sources = {"hpet", "acpi_pm", "jiffies", "xen",
                                                                      "refined-jiffies"};
-    if (std::find(slow_sources.begin(), slow_sources.end(), system_.clocksource) != slow_sources.end())
+    if (std::ranges::find(slow_sources, system_.clocksource) != slow_sources.end())
       add("clocksource", fmt::format("clock source {}", system_.clocksource), "reading the time costs a system call",
           "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource");
   }
@@ -213,7 +210,7 @@ class Rules {
                             {"avx2", "Haswell", {"Haswell", "Zen", "Excavator"}}};
     for (const auto& level : levels) {
       if (!cpu_.has(std::string(level.flag))) continue;
-      if (std::find(level.cores.begin(), level.cores.end(), now_.blas->core) == level.cores.end())
+      if (std::ranges::find(level.cores, now_.blas->core) == level.cores.end())
         add("blas",
             fmt::format("OpenBLAS {} takes this CPU ({}, {}) for {}", now_.blas->version, cpu_.name, level.flag,
                         now_.blas->core),
@@ -246,7 +243,7 @@ class Rules {
     for (const auto& gpu : machine_.gpus) gpu_state(gpu);
   }
 
-  // What the driver's management library reports about one GPU.
+  // Judges what the driver's management library reports about one GPU.
   void gpu_state(const GpuPart& gpu) {
     const std::string which = gpu.pci.empty() ? gpu.uuid : gpu.pci;
     const auto note = [&](std::string_view id, std::string seen, std::string effect, std::string fix) {

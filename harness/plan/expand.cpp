@@ -12,12 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <map>
-#include <optional>
 #include <regex>
-#include <set>
-#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -32,7 +27,7 @@ std::vector<std::string> plan_names(const fs::path& configs) {
   std::error_code none;
   for (const fs::directory_entry& entry : fs::directory_iterator(configs / "plans", none))
     if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -42,7 +37,7 @@ PlanSource resolve(const std::string& target, const fs::path& configs, std::span
   if (target.find('/') != std::string::npos || target.ends_with(".json"))
     return read_plan_file(target, families, device);
   std::vector<std::string> names = configs.empty() ? std::vector<std::string>() : plan_names(configs);
-  if (std::find(names.begin(), names.end(), target) != names.end())
+  if (std::ranges::find(names, target) != names.end())
     return read_plan_file(configs / "plans" / (target + ".json"), families, device);
   if (const Family* family = find_family(families, target)) return bare_family(*family, device);
   std::error_code none;
@@ -57,7 +52,7 @@ PlanSource resolve(const std::string& target, const fs::path& configs, std::span
 std::vector<std::string> assignments_in(const std::string& text) {
   const auto assigns = [](std::string_view part) {
     const std::string_view name = part.substr(0, part.find('='));
-    return name.size() < part.size() && std::count(name.begin(), name.end(), '.') == 1 &&
+    return name.size() < part.size() && std::ranges::count(name, '.') == 1 &&
            name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_.") == std::string_view::npos;
   };
   std::vector<std::string> all;
@@ -161,8 +156,7 @@ void remove_unsupported(PlanEntry& entry, DeviceKind device) {
   for (auto& [spec, list] : entry.values) {
     const ParamSpec& asked = *spec;
     const auto lacks = [&](const ParamValue& value) { return !asked.has(value, device); };
-    if (!list.ranges.empty() || !std::all_of(list.scalars.begin(), list.scalars.end(), lacks))
-      std::erase_if(list.scalars, lacks);
+    if (!list.ranges.empty() || !std::ranges::all_of(list.scalars, lacks)) std::erase_if(list.scalars, lacks);
   }
 }
 
@@ -326,7 +320,7 @@ std::vector<std::string> nearest_keys(const std::string& filter, const std::vect
   for (const Expanded& one : cases)
     if (seen.insert(one.planned.key).second)
       scored.emplace_back(part_distance(filter, one.planned.key), one.planned.key);
-  std::stable_sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(scored, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> keys;
   for (std::size_t i = 0; i < std::min<std::size_t>(3, scored.size()); ++i) keys.push_back(scored[i].second);
   return keys;
@@ -356,8 +350,8 @@ void filter_cases(const std::string& filter, std::vector<Expanded>& cases) {
 void refuse_overrides_filtered_out(const std::vector<Override>& overrides, const std::string& filter,
                                    const std::vector<Expanded>& cases) {
   for (const Override& override : overrides) {
-    const bool left = std::any_of(cases.begin(), cases.end(),
-                                  [&](const Expanded& one) { return one.planned.family == override.family; });
+    const bool left =
+        std::ranges::any_of(cases, [&](const Expanded& one) { return one.planned.family == override.family; });
     if (!left)
       throw UsageError(fmt::format("{}: --filter {} leaves no case of \"{}\"", override.flag, in_quotes(filter),
                                    override.family->name));

@@ -27,7 +27,7 @@ bool can_inject(const Family& family, Fault fault, int ranks) {
       break;
     default: break;
   }
-  return std::find(family.faults.begin(), family.faults.end(), fault) != family.faults.end();
+  return std::ranges::find(family.faults, fault) != family.faults.end();
 }
 
 const Family* find_family(std::span<const Family> families, std::string_view name) {
@@ -41,7 +41,7 @@ std::unique_ptr<Case> make_case(const Family& family, const Params& params, Devi
 }
 
 std::optional<std::string> lacking_on(const Family& family, const Params& params, DeviceKind device) {
-  if (std::find(family.devices.begin(), family.devices.end(), device) == family.devices.end())
+  if (std::ranges::find(family.devices, device) == family.devices.end())
     return fmt::format("{} does not run on {}", family.name, name_of(device));
   for (const ParamSpec& spec : family.params)
     for (const auto& [name, value] : params.items())

@@ -1,11 +1,8 @@
 #include "harness/plan/listing.h"
 
-#include "harness/core/words.h"
 #include "harness/json/members.h"
 
 #include <fmt/format.h>
-
-#include <array>
 
 namespace assay {
 

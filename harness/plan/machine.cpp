@@ -43,7 +43,7 @@ std::vector<std::string> gpus_here(const fs::path& root) {
           name.find_first_not_of("0123456789", driver.size()) == name.npos)
         found.push_back("/dev/" + name);
     }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   return found;
 }
 

@@ -4,7 +4,6 @@
 #include "harness/core/error.h"
 #include "harness/json/value.h"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -97,7 +96,7 @@ const std::string& Params::text(std::string_view name) const { return get<std::s
 
 std::size_t Params::index_of(std::string_view name, std::span<const std::string_view> words) const {
   const std::string& word = text(name);
-  const auto found = std::find(words.begin(), words.end(), word);
+  const auto found = std::ranges::find(words, word);
   if (found == words.end()) throw Error(fmt::format("\"{}\" is no value of \"{}\"", word, name));
   return static_cast<std::size_t>(found - words.begin());
 }
@@ -125,7 +124,7 @@ void read(const JsonValue& value, Params& to) {
 }
 
 bool ParamSpec::has(DeviceKind device) const {
-  return devices.empty() || std::find(devices.begin(), devices.end(), device) != devices.end();
+  return devices.empty() || std::ranges::find(devices, device) != devices.end();
 }
 
 bool ParamSpec::has(const ParamValue& value, DeviceKind device) const {

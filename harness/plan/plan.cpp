@@ -1,8 +1,6 @@
 // Plans as run.json stores them.
 #include "harness/plan/plan.h"
 
-#include "harness/core/error.h"
-#include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/json/members.h"
 #include "harness/plan/estimate.h"

@@ -1,6 +1,5 @@
 #include "harness/plan/plan_file.h"
 
-#include "harness/core/error.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
@@ -27,8 +26,7 @@ std::vector<int> read_ranks(const Cursor& cursor) {
   std::vector<int> ranks;
   const auto add = [&](const Cursor& one) {
     const auto value = one.integer(1, max_ranks);
-    if (value && std::find(ranks.begin(), ranks.end(), *value) == ranks.end())
-      ranks.push_back(static_cast<int>(*value));
+    if (value && std::ranges::find(ranks, *value) == ranks.end()) ranks.push_back(static_cast<int>(*value));
   };
   if (!cursor.json().is_array()) {
     add(cursor);

@@ -94,7 +94,7 @@ std::optional<ParamValue> read_real(const ParamSpec& spec, const Cursor& cursor,
 
 std::optional<ParamValue> read_word(const ParamSpec& spec, const Cursor& cursor) {
   const auto& word = cursor.json().get_ref<const std::string&>();
-  if (std::find(spec.allowed.begin(), spec.allowed.end(), word) != spec.allowed.end()) return word;
+  if (std::ranges::find(spec.allowed, word) != spec.allowed.end()) return word;
   cursor.error(fmt::format("{} is no value of \"{}\"{}", in_quotes(word), spec.name, suggestion(word, spec.allowed)));
   return std::nullopt;
 }
@@ -110,7 +110,7 @@ std::optional<ParamValue> read_text(const ParamSpec& spec, const Cursor& cursor)
   if (!cursor.json().is_string()) return wrong_type(spec, cursor, "text");
   const auto& text = cursor.json().get_ref<const std::string&>();
   const bool control =
-      std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+      std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
   if (!control && text.size() <= 4096 && is_utf8(text)) return text;
   cursor.error(fmt::format("\"{}\" must be UTF-8 without control characters, at most 4096 bytes", spec.name));
   return std::nullopt;

@@ -4,7 +4,6 @@
 #include "harness/json/json.h"
 #include "harness/plan/params.h"
 
-#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>

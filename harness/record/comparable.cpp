@@ -4,14 +4,13 @@
 #include "harness/record/protocol.h"
 
 #include <algorithm>
-#include <map>
 
 namespace assay {
 
 namespace {
 
 bool within(std::span<const std::string_view> names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 Attributes protocol_fields(const Record& record, const Scope& scope) {
@@ -48,8 +47,7 @@ std::string protocol_of(const Record& record) {
 
 std::string protocol_signature(const Record& record, const Scope& scope) {
   const auto has = [&](std::string_view name) { return record.protocol.contains(name); };
-  if (!record.protocol.is_object() || std::none_of(scope.free_protocol.begin(), scope.free_protocol.end(), has))
-    return protocol_of(record);
+  if (!record.protocol.is_object() || std::ranges::none_of(scope.free_protocol, has)) return protocol_of(record);
   Json rest = Json::object();
   for (const auto& [name, value] : record.protocol.items())
     if (!within(scope.free_protocol, name)) rest[name] = value;

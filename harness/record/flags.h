@@ -23,11 +23,11 @@ inline constexpr std::string_view gpu_slowed_down = "GPU slowed down";
 inline constexpr std::string_view slow_rank = "slow rank: rank ";  // and its number
 
 inline bool has(const std::vector<std::string>& flags, std::string_view flag) {
-  return std::find(flags.begin(), flags.end(), flag) != flags.end();
+  return std::ranges::find(flags, flag) != flags.end();
 }
 
 inline bool has_prefix(const std::vector<std::string>& flags, std::string_view prefix) {
-  return std::any_of(flags.begin(), flags.end(), [&](const std::string& flag) { return flag.starts_with(prefix); });
+  return std::ranges::any_of(flags, [&](const std::string& flag) { return flag.starts_with(prefix); });
 }
 
 }  // namespace assay::flag

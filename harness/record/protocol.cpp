@@ -4,7 +4,6 @@
 #include "harness/core/error.h"
 #include "harness/core/words.h"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>

@@ -4,7 +4,6 @@
 #include "harness/json/fwd.h"
 
 #include <array>
-#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>

@@ -1,10 +1,8 @@
-// What a record says of itself, without its form in JSON.
+// A record tells about itself here; its form in JSON is in record_json.cpp.
 #include "harness/record/record.h"
 #include "harness/record/flags.h"
 
 #include "harness/core/error.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>

@@ -65,7 +65,7 @@ void read(const JsonValue& value, Matrix& to) {
   read_members(value, form);
   const std::size_t ranks = form.ranks.size();
   if (form.values.size() != ranks ||
-      std::any_of(form.values.begin(), form.values.end(), [&](const auto& row) { return row.size() != ranks; }))
+      std::ranges::any_of(form.values, [&](const auto& row) { return row.size() != ranks; }))
     throw Mismatch{"values", "not a row and a column for each rank"};
   to = {form.metric, form.unit, form.better, form.ranks, {}};
   for (const std::vector<double>& row : form.values) to.values.insert(to.values.end(), row.begin(), row.end());
@@ -92,7 +92,7 @@ void sort_schema1_labels(Record& record) {
   record.conditions.clear();
   record.choices.clear();
   const auto within = [](const auto& names, std::string_view name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+    return std::ranges::find(names, name) != names.end();
   };
   for (auto label = record.labels.begin(); label != record.labels.end();) {
     const auto next = std::next(label);
@@ -130,7 +130,7 @@ Record Record::from_text(std::string_view text, JsonPool& pool) {
   try {
     return read_text<Record>(text, &pool);
   } catch (const Error&) {
-    // Of an unknown schema, members may have other types: that is the message then.
+    // Members of an unknown schema may have other types: the schema is the message then.
     check_schema(read_text<SchemaOnly>(text).schema);
     throw;
   }

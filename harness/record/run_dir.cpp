@@ -1,7 +1,6 @@
 // Writes a run directory.
 #include "harness/record/run_dir.h"
 
-#include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/json/members.h"
 #include "harness/record/content_hash.h"
@@ -178,7 +177,7 @@ class NewPart {
   std::string pending_;
 };
 
-// What a run that could not be written has left would be in the way of the next try.
+// The remains of a run that could not be written would be in the way of the next try.
 void remove_leftovers(const fs::path& path, bool existed) {
   std::error_code none;
   for (const char* name : {"records.jsonl", "run.json", ".lock", "series"}) fs::remove_all(path / name, none);

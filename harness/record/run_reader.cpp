@@ -9,11 +9,9 @@
 #include <atomic>
 #include <exception>
 #include <map>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace assay {
@@ -58,7 +56,7 @@ void drop_unread(Record& record) {
   record.log = std::string();
 }
 
-// What reports need of a plan's cases; a whole plan may be larger than the records.
+// Keeps what reports need of a plan's cases; a whole plan may be larger than the records.
 void keep_identities(Json& run) {
   if (!run.contains("plan") || !run["plan"].is_object() || !run["plan"].contains("cases")) return;
   Json& cases = run["plan"]["cases"];

@@ -1,8 +1,6 @@
 #include "harness/record/series.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstddef>
 
 namespace assay {
 

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <string_view>
 
 namespace assay {
 
@@ -20,8 +19,8 @@ bool holds(std::string_view text, std::string_view word) { return text.find(word
 
 bool any_above_zero(const Record& record, const char* sensor) {
   const auto series = record.telemetry.find(sensor);
-  return series != record.telemetry.end() && std::any_of(series->second.values.begin(), series->second.values.end(),
-                                                         [](const auto& value) { return value.value_or(0) > 0; });
+  return series != record.telemetry.end() &&
+         std::ranges::any_of(series->second.values, [](const auto& value) { return value.value_or(0) > 0; });
 }
 
 // Connections are reported as far as the process has made them, which earlier cases may have done: the algorithm of the
@@ -31,7 +30,7 @@ bool uses_nvls(const Record& record, const Attributes& attributes) {
     const std::string& name = algorithm->second;
     return holds(name, "NVLS") || holds(name, "LDMC") || holds(name, "STMC");
   }
-  return std::any_of(attributes.begin(), attributes.end(), [](const auto& one) { return holds(one.second, "NVLS"); });
+  return std::ranges::any_of(attributes, [](const auto& one) { return holds(one.second, "NVLS"); });
 }
 
 }  // namespace
@@ -42,8 +41,7 @@ std::vector<std::string> hardware_paths(const Record& record) {
   std::set<std::string> gpus;
   for (const RankResult& rank : record.ranks) {
     gpus.insert(rank.uuid);
-    if (!rank.device.empty() && std::find(paths.begin(), paths.end(), rank.device) == paths.end())
-      paths.push_back(rank.device);
+    if (!rank.device.empty() && std::ranges::find(paths, rank.device) == paths.end()) paths.push_back(rank.device);
   }
   // One rank measures the copies between every pair of GPUs, and says how many there are.
   const auto pairs_of = record.conditions.find("gpus");
@@ -53,7 +51,7 @@ std::vector<std::string> hardware_paths(const Record& record) {
   if (any_above_zero(record, "gpu_nvlink_sent") || any_above_zero(record, "gpu_nvlink_received"))
     paths.emplace_back("NVLink");
   if (uses_nvls(record, attributes)) paths.emplace_back("NVLS");
-  if (std::any_of(attributes.begin(), attributes.end(), [](const auto& one) { return holds(one.second, "NET/IB"); }))
+  if (std::ranges::any_of(attributes, [](const auto& one) { return holds(one.second, "NET/IB"); }))
     paths.emplace_back("InfiniBand");
   return paths;
 }

@@ -11,8 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -106,7 +104,7 @@ void join_kinds(std::vector<LinkFinding>& found, const std::vector<Link>& all, i
       else
         whole.others.push_back(one.rank);
     }
-    std::sort(whole.others.begin(), whole.others.end());
+    std::ranges::sort(whole.others);
     if (parts < 2 || whole.others != others_of(rank, all)) continue;
     std::erase_if(found, [&](const LinkFinding& one) {
       return one.rank == rank || (one.others.size() == 1 && one.others.front() == rank);
@@ -171,8 +169,7 @@ std::vector<LinkFinding> judge_links(const LinkRounds& rounds, const std::vector
   links.insert(links.end(), between.begin(), between.end());
   std::move(further.begin(), further.end(), std::back_inserter(found));
   if (!between.empty()) join_kinds(found, links, rounds.ranks());
-  std::stable_sort(found.begin(), found.end(),
-                   [](const LinkFinding& a, const LinkFinding& b) { return a.ratio > b.ratio; });
+  std::ranges::stable_sort(found, std::ranges::greater(), &LinkFinding::ratio);
   return found;
 }
 

@@ -1,12 +1,7 @@
 #include "harness/sampling/pairs.h"
 
-#include "harness/statistics/statistics.h"
-
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <map>
-#include <utility>
 
 namespace assay {
 
@@ -70,7 +65,7 @@ class Ends {
 // Equal elements keep their order.
 template <typename Slow>
 void worst_first(std::vector<Slow>& all) {
-  std::stable_sort(all.begin(), all.end(), [](const Slow& a, const Slow& b) { return a.times > b.times; });
+  std::ranges::stable_sort(all, std::ranges::greater(), &Slow::times);
 }
 
 }  // namespace

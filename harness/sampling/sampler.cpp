@@ -2,6 +2,7 @@
 #include "harness/sampling/sampler.h"
 
 #include "harness/comm/gather.h"
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/device/gate.h"
 #include "harness/sampling/sampler_run.h"
@@ -9,8 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
-#include <utility>
 
 namespace assay {
 
@@ -34,7 +33,7 @@ double max_slots(DeviceKind kind, double slot_bytes) {
 double slots_beyond(double cache_bytes, double slot_bytes) { return std::ceil(2.0 * cache_bytes / slot_bytes) + 1; }
 
 Sampler::Clock steady_clock_from(std::chrono::steady_clock::time_point started) {
-  return [started] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(); };
+  return [started] { return seconds_since(started); };
 }
 
 }  // namespace
@@ -99,7 +98,7 @@ void Sampler::gather_disturbed() {
   all.resize(own.size() * static_cast<std::size_t>(comm_->size()));
   comm_->all_gather_host(own.data(), all.data(), own.size() * sizeof(int));
   std::erase(all, padding);
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   all.erase(std::unique(all.begin(), all.end()), all.end());
 }
 
@@ -108,7 +107,7 @@ void Sampler::join_turns() {
   std::vector<double> medians = gather(world_, measurement_.rank_medians.front());
   std::vector<double> paces = gather(world_, measurement_.rank_paces.front());
   const double from = measurement_.window_start, to = from + measurement_.window_seconds;
-  copy_from(static_cast<int>(std::max_element(medians.begin(), medians.end()) - medians.begin()));
+  copy_from(static_cast<int>(std::ranges::max_element(medians) - medians.begin()));
   measurement_.rank_medians = std::move(medians);
   measurement_.rank_paces = std::move(paces);
   measurement_.own_window = {from, to};

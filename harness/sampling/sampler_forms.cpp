@@ -5,8 +5,6 @@
 #include "harness/sampling/sampler_run.h"
 #include "harness/trace/trace.h"
 
-#include <algorithm>
-
 namespace assay {
 
 void Sampler::steps_here(const std::function<void(std::int64_t)>& fn) {

@@ -3,7 +3,6 @@
 #include "harness/core/error.h"
 #include "harness/sampling/sampler.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -52,7 +51,7 @@ void Sampler::rounds(int count, const std::function<Round(int)>& make) {
   const double seconds = world_.max_of(clock_() - start);
   // The first of the ranks whose slowest round is the slowest of all.
   const std::vector<double> worst = gather(world_, medians.empty() ? -1.0 : measurement_.summary.median);
-  const auto slowest_rank = std::max_element(worst.begin(), worst.end());
+  const auto slowest_rank = std::ranges::max_element(worst);
   ASSAY_CHECK(*slowest_rank >= 0, "no rank took part in any of {} rounds", count);
   copy_from(static_cast<int>(slowest_rank - worst.begin()));
   measurement_.window_start = start;

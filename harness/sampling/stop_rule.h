@@ -3,7 +3,6 @@
 
 #include "harness/core/words.h"
 #include "harness/record/protocol.h"
-#include "harness/statistics/statistics.h"
 
 #include <array>
 #include <optional>

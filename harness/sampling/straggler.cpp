@@ -13,7 +13,7 @@ constexpr double min_straggler_ratio = 1.5;
 }  // namespace
 
 std::optional<Straggler> find_straggler(std::span<const double> paces) {
-  if (std::any_of(paces.begin(), paces.end(), [](double pace) { return !(pace > 0); })) return std::nullopt;
+  if (std::ranges::any_of(paces, [](double pace) { return !(pace > 0); })) return std::nullopt;
   const auto slowest = slowest_of(paces);
   if (!slowest || !slowest->stands_out() || slowest->ratio() < min_straggler_ratio) return std::nullopt;
   return Straggler{static_cast<int>(slowest->index), slowest->ratio()};

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace assay {
 
@@ -55,8 +54,8 @@ std::vector<Interval> growth(const Series* counter) {
 }
 
 bool meets(const std::vector<Interval>& stretches, double from, double to) {
-  return std::any_of(stretches.begin(), stretches.end(),
-                     [&](const Interval& stretch) { return stretch.low < to && stretch.high > from; });
+  return std::ranges::any_of(stretches,
+                             [&](const Interval& stretch) { return stretch.low < to && stretch.high > from; });
 }
 
 }  // namespace
@@ -205,8 +204,8 @@ std::string locked_clock(const Series& clock, const Series& reasons, double max_
   };
   const std::vector<double> clocks = known(clock), causes = known(reasons);
   if (clocks.size() < min_readings || causes.size() < min_readings) return {};
-  if (std::any_of(causes.begin(), causes.end(), [](double cause) { return cause != 0; })) return {};
-  const auto [lowest, highest] = std::minmax_element(clocks.begin(), clocks.end());
+  if (std::ranges::any_of(causes, [](double cause) { return cause != 0; })) return {};
+  const auto [lowest, highest] = std::ranges::minmax_element(clocks);
   if (*highest - *lowest > still * *highest || *highest > clearly_below * max_clock) return {};
   return fmt::format("locked at {:.2f} of {:.2f} GHz", *highest / 1e9, max_clock / 1e9);
 }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace assay {
 namespace {
@@ -123,8 +122,7 @@ std::optional<OutsideCpu> OutsideCpuSensor::in_window(double from, double to) {
   for (const auto& [pid, its] : used)
     if (const double cpus = its / listed_seconds; cpus >= notable && may_use_our_cpus(pid))
       outside.processes.push_back({pid, names_.at(pid), cpus});
-  std::sort(outside.processes.begin(), outside.processes.end(),
-            [](const auto& a, const auto& b) { return a.cpus > b.cpus; });
+  std::ranges::sort(outside.processes, [](const auto& a, const auto& b) { return a.cpus > b.cpus; });
   if (outside.processes.size() > max_named) outside.processes.resize(max_named);
   return outside;
 }

@@ -89,7 +89,7 @@ TemperatureSensor::TemperatureSensor(const Root& root) : root_(root) {
   for (const auto& name : root_.list("sys/class/hwmon")) {
     const auto folder = "sys/class/hwmon/" + name + "/";
     const auto chip = root_.text(folder + "name").value_or("");
-    if (std::find(std::begin(chips), std::end(chips), chip) == std::end(chips)) continue;
+    if (std::ranges::find(chips, chip) == std::end(chips)) continue;
     std::string first;
     bool labelled = false;
     for (const auto& file : root_.list(folder)) {
@@ -124,7 +124,7 @@ void TemperatureSensor::read(double, std::vector<Reading>& readings) {
 EnergySensor::EnergySensor(const Root& root) : root_(root) {
   for (const auto& name : root_.list("sys/class/powercap")) {
     // intel-rapl:0 is a package (AMD's too); intel-rapl:0:1 a part of it; intel-rapl-mmio repeats packages.
-    if (!name.starts_with("intel-rapl:") || std::count(name.begin(), name.end(), ':') != 1) continue;
+    if (!name.starts_with("intel-rapl:") || std::ranges::count(name, ':') != 1) continue;
     const auto folder = "sys/class/powercap/" + name + "/";
     if (!root_.text(folder + "name").value_or("").starts_with("package")) continue;
     const auto range = root_.integer(folder + "max_energy_range_uj");

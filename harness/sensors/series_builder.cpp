@@ -1,8 +1,6 @@
 // Series of bounded length.
 #include "harness/sensors/series_builder.h"
 
-#include <cstdint>
-
 namespace assay {
 namespace {
 

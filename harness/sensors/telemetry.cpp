@@ -1,6 +1,7 @@
 // The sampling thread.
 #include "harness/sensors/telemetry.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
 #include "harness/sensors/gpu_sensors.h"
@@ -20,8 +21,6 @@
 
 namespace assay {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 double thread_cpu_seconds() {
   timespec now{};
@@ -56,7 +55,7 @@ struct Telemetry::State {
 
   void sample(Clock::time_point origin, SeriesBuilder& builder) {
     readings.clear();
-    const double seconds = std::chrono::duration<double>(Clock::now() - origin).count();
+    const double seconds = seconds_since(origin);
     for (auto& sensor : sensors) sensor->read(seconds, readings);
     for (const auto& reading : readings) builder.add(seconds, reading);
   }
@@ -138,7 +137,7 @@ double clock_by_dependent_adds() {
         asm volatile("" : "+r"(sum));
       }
     }
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+    best = std::min(best, seconds_since(start));
   }
   return static_cast<double>(adds_per_turn * turns) / best;
 }

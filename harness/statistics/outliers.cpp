@@ -45,8 +45,7 @@ std::vector<std::size_t> extreme_deviates(std::span<const double> values, std::s
     for (const std::size_t i : rest) mean += values[i] / n;
     for (const std::size_t i : rest) squares += (values[i] - mean) * (values[i] - mean);
     const auto off = [&](std::size_t i) { return std::abs(values[i] - mean); };
-    const auto furthest =
-        std::max_element(rest.begin(), rest.end(), [&](std::size_t a, std::size_t b) { return off(a) < off(b); });
+    const auto furthest = std::ranges::max_element(rest, [&](std::size_t a, std::size_t b) { return off(a) < off(b); });
     const boost::math::students_t student(n - 2);
     const double t = boost::math::quantile(boost::math::complement(student, error / (2 * n)));
     const double limit = (n - 1) * t / std::sqrt((n - 2 + t * t) * n);

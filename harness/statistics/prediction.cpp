@@ -1,7 +1,7 @@
 #include "harness/statistics/prediction.h"
 
 #include "harness/core/error.h"
-#include "harness/statistics/mean.h"
+#include "harness/statistics/statistics.h"
 
 #include <boost/math/distributions/students_t.hpp>
 

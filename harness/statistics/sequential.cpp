@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
 
 namespace assay {
 
@@ -19,10 +18,10 @@ constexpr std::array<double, 5> shares_at_no_change{0.55, 0.45, 0, 0, 0};
 constexpr std::array<double, 5> shares_at_tolerance{0, 0, 0.8, 0.12, 0.08};
 // No single pair may cost more than nine tenths of a bettor's wealth: every machine has outliers.
 constexpr double max_stake = 0.9;
-// Of the error granted to a hypothesis: the part for refuting it towards no change. At no change one half is for each
-// direction; at the tolerance and beyond, the verdict `same` needs this one.
+// This part of the error granted to a hypothesis is for refuting it towards no change. At no change one half is for
+// each direction; at the tolerance and beyond, the verdict `same` needs this one.
 constexpr double inward_at_tolerance = 0.9;
-// What is assumed about the noise before the first pair, as that many pairs' worth.
+// The noise that is assumed before the first pair counts as much as this many pairs.
 constexpr double prior_sigma = 1.5;  // in tolerances
 constexpr double prior_pairs = 1.5;
 constexpr double prior_clip = 3;    // in prior_sigma
@@ -39,7 +38,7 @@ double robust_centre(std::span<const double> values, double sigma) {
   return middle + sum / static_cast<double>(values.size());
 }
 
-// Of the hypothesis: 0 at no change, 1 at the tolerance and beyond.
+// The distance is 0 at no change, 1 at the tolerance and beyond.
 double distance_from_no_change(double theta, double up, double down) {
   return std::min(1.0, theta > 0 ? theta / up : theta / down);
 }
@@ -111,7 +110,7 @@ void PairedTest::settle(Bets& bets, const Step& step) const {
 
 double PairedTest::evidence(const Bets& bets) const {
   const double far = distance_from_no_change(bets.theta, up_, down_);
-  const double largest = *std::max_element(bets.logs.begin(), bets.logs.end());
+  const double largest = *std::ranges::max_element(bets.logs);
   double wealth = 0;
   for (std::size_t i = 0; i < bettors; ++i)
     wealth += std::lerp(shares_at_no_change[i], shares_at_tolerance[i], far) * std::exp(bets.logs[i] - largest);
@@ -126,14 +125,14 @@ double PairedTest::evidence(double theta, int side) const {
   return evidence(bets);
 }
 
-PairVerdict PairedTest::verdict() const {
+Direction PairedTest::verdict() const {
   const bool within = refuted(2) && refuted(3), above = refuted(0), below = refuted(1);
-  if (!within && !above && !below) return PairVerdict::undecided;
+  if (!within && !above && !below) return Direction::unknown;
   const double centre = estimate();
-  if (within && centre > down_ && centre < up_) return PairVerdict::same;
-  if (above && centre > up_) return PairVerdict::faster;
-  if (below && centre < down_) return PairVerdict::slower;
-  return PairVerdict::undecided;
+  if (within && centre > down_ && centre < up_) return Direction::same;
+  if (above && centre > up_) return Direction::faster;
+  if (below && centre < down_) return Direction::slower;
+  return Direction::unknown;
 }
 
 double PairedTest::estimate() const {
@@ -143,7 +142,7 @@ double PairedTest::estimate() const {
   return robust_centre(values, robust_sigma(values));
 }
 
-// By bisection between the estimate and a value beyond it that bets on this side refute.
+// Bisects between the estimate and a value beyond it that bets on this side refute.
 double PairedTest::end_of_interval(int side, double beyond) const {
   double inside = estimate();
   if (evidence(inside, side) >= 0) return inside;

@@ -2,6 +2,7 @@
 // and whenever the pairs end.
 #pragma once
 
+#include "harness/statistics/direction.h"
 #include "harness/statistics/statistics.h"
 
 #include <array>
@@ -9,8 +10,6 @@
 #include <vector>
 
 namespace assay {
-
-enum class PairVerdict { faster, slower, same, undecided };
 
 // Tests of log ratios of speed d_i = log(speed of B / speed of A), one per pair.
 //
@@ -37,7 +36,7 @@ class PairedTest {
   // With probability at least 1 - error, at every number of pairs: if nothing changed, it is neither faster nor slower;
   // if the change is at least the tolerance, it is not the same. It gets decided for every change that is not exactly
   // the tolerance.
-  PairVerdict verdict() const;
+  Direction verdict() const;
 
   // A robust estimate of theta; 0 without pairs.
   double estimate() const;

@@ -25,7 +25,7 @@ struct Slowest {
 // The slowest of at least two positive paces, in seconds; nothing for fewer.
 inline std::optional<Slowest> slowest_of(std::span<const double> paces) {
   if (paces.size() < 2) return std::nullopt;
-  const auto at = std::max_element(paces.begin(), paces.end());
+  const auto at = std::ranges::max_element(paces);
   std::vector<double> others(paces.begin(), at);
   others.insert(others.end(), at + 1, paces.end());
   return Slowest{static_cast<std::size_t>(at - paces.begin()), *at, median(others)};

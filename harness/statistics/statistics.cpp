@@ -2,7 +2,6 @@
 #include "harness/statistics/statistics.h"
 
 #include "harness/core/error.h"
-#include "harness/statistics/mean.h"
 
 #include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/normal.hpp>
@@ -41,7 +40,7 @@ std::vector<double> centred_ranks(std::span<const double> values) {
   const std::size_t n = values.size();
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
   std::vector<double> ranks(n);
   const double middle = 0.5 * static_cast<double>(n - 1);
   for (std::size_t first = 0; first < n;) {
@@ -191,7 +190,7 @@ Summary summarize(std::span<const double> values, double confidence) {
     summary.ci95 = median_interval(values, widened(values, confidence));
     // A few samples cannot be distinguished from correlated ones: assume independence, and take their whole range.
     if (!summary.ci95 && median_interval(values, confidence)) {
-      const auto [low, high] = std::minmax_element(values.begin(), values.end());
+      const auto [low, high] = std::ranges::minmax_element(values);
       summary.ci95 = Interval{*low, *high};
     }
   }

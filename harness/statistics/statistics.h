@@ -1,11 +1,9 @@
 // Statistics of samples: order statistics, intervals that survive autocorrelation.
 #pragma once
 
+#include <numeric>
 #include <optional>
 #include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace assay {
 
@@ -46,5 +44,18 @@ inline constexpr double sequential_confidence = 0.96;
 Summary summarize(std::span<const double> values, double confidence = sequential_confidence);
 // Interval of a mean rate from block values by Student's t; absent under 6 values.
 std::optional<Interval> mean_interval(std::span<const double> values, double confidence = 0.95);
+
+// The arithmetic mean.
+inline double mean(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// The sum of the squared differences from the mean.
+inline double squared_deviations(std::span<const double> values) {
+  const double center = mean(values);
+  double sum = 0;
+  for (const double value : values) sum += (value - center) * (value - center);
+  return sum;
+}
 
 }  // namespace assay

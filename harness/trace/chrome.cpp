@@ -44,12 +44,12 @@ class Writer {
   bool first_ = true;
 };
 
-// By start, enclosing spans first: a run's span arrives after those of its cases.
+// Sorts by start, enclosing spans first: a run's span arrives after those of its cases.
 std::vector<const Entry*> in_order(const std::vector<Entry>& entries) {
   std::vector<const Entry*> order;
   order.reserve(entries.size());
   for (const Entry& entry : entries) order.push_back(&entry);
-  std::stable_sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) {
+  std::ranges::stable_sort(order, [](const Entry* a, const Entry* b) {
     return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->duration_ns > b->duration_ns;
   });
   return order;

@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
-#include <optional>
 
 namespace assay::trace {
 
@@ -20,7 +18,7 @@ struct Interval {
 
 // Sorted and merged.
 std::vector<Interval> united(std::vector<Interval> parts) {
-  std::sort(parts.begin(), parts.end(), [](const Interval& a, const Interval& b) { return a.start < b.start; });
+  std::ranges::sort(parts, {}, &Interval::start);
   std::vector<Interval> merged;
   for (const Interval& part : parts) {
     if (!merged.empty() && part.start <= merged.back().end)
@@ -58,7 +56,7 @@ class SpanTree {
   explicit SpanTree(const std::vector<Entry>& spans) : spans_(spans) {
     for (std::size_t i = 0; i < spans.size(); ++i)
       if (spans[i].category != Category::data && spans[i].category != Category::gpu) order_.push_back(i);
-    std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(order_, [&](std::size_t a, std::size_t b) {
       return spans[a].start_ns != spans[b].start_ns ? spans[a].start_ns < spans[b].start_ns
                                                     : spans[a].duration_ns > spans[b].duration_ns;
     });
@@ -73,8 +71,8 @@ class SpanTree {
 
   // The innermost span around a moment; `none` if there is no such span.
   std::size_t innermost(std::int64_t at) const {
-    auto next = std::upper_bound(order_.begin(), order_.end(), at,
-                                 [&](std::int64_t moment, std::size_t i) { return moment < spans_[i].start_ns; });
+    auto next = std::ranges::upper_bound(
+        order_, at, [&](std::int64_t moment, std::size_t i) { return moment < spans_[i].start_ns; });
     if (next == order_.begin()) return none;
     std::size_t i = *--next;
     while (i != none && end(i) <= at) i = parent_[i];
@@ -150,8 +148,7 @@ std::vector<Entry> gpu_entries(const std::vector<Entry>& spans, const std::vecto
   std::vector<const GpuActivity*> order;
   order.reserve(activities.size());
   for (const GpuActivity& activity : activities) order.push_back(&activity);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const GpuActivity* a, const GpuActivity* b) { return a->start_ns < b->start_ns; });
+  std::ranges::stable_sort(order, {}, &GpuActivity::start_ns);
   if (order.size() > max) order.resize(max);
 
   const SpanTree tree(spans);
@@ -165,8 +162,8 @@ std::vector<Entry> gpu_entries(const std::vector<Entry>& spans, const std::vecto
     constexpr std::uint32_t max_streams = 1 << 20;  // CUPTI's "no stream" is 2^32 - 1
     const std::uint32_t stream = std::min(activity->stream, max_streams);
     auto& lanes = busy_until[stream];
-    auto lane = std::find_if(lanes.begin(), lanes.end(), [&](std::int64_t end) { return end <= activity->start_ns; });
-    if (lane == lanes.end()) lane = std::min_element(lanes.begin(), lanes.end());
+    auto lane = std::ranges::find_if(lanes, [&](std::int64_t end) { return end <= activity->start_ns; });
+    if (lane == lanes.end()) lane = std::ranges::min_element(lanes);
     *lane = activity->start_ns + activity->duration_ns;
     entries.push_back({std::move(name), Category::gpu, 0, activity->start_ns, activity->duration_ns,
                        gpu_track(static_cast<int>(stream), static_cast<int>(lane - lanes.begin()))});

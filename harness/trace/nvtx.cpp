@@ -3,9 +3,6 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-#include <functional>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 
 namespace assay::trace::nvtx {

@@ -182,7 +182,7 @@ std::vector<Entry> drain_timeline() {
   // A buffer that only this list references belonged to a thread that has ended.
   std::erase_if(all.buffers, [](const auto& each) { return each.use_count() == 1; });
   // Enclosing spans come first, also if both start in the same nanosecond.
-  std::stable_sort(drained.begin(), drained.end(), [](const Entry& a, const Entry& b) {
+  std::ranges::stable_sort(drained, [](const Entry& a, const Entry& b) {
     return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.duration_ns > b.duration_ns;
   });
   return drained;

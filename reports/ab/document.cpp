@@ -15,14 +15,14 @@ namespace assay::report {
 
 namespace {
 
-// The verdicts as sentences, in the order of ab::Verdict.
+// The verdicts as sentences, in the order of Direction.
 constexpr const char* sentences[] = {"B is faster", "B is slower", "B is as fast as A", "undecided"};
 
 // Null if unknown.
 Json number(double value) { return std::isfinite(value) && value > 0 ? Json(value) : Json(); }
 
 Json outcome_json(const ab::Outcome& outcome) {
-  return {{"verdict", ab::name_of(outcome.verdict)},
+  return {{"verdict", name_of(outcome.verdict, "undecided")},
           {"ratio", outcome.pairs > 0 ? number(outcome.ratio) : Json()},
           {"low", number(outcome.low)},
           {"high", number(outcome.high)},
@@ -33,9 +33,9 @@ std::string change(double ratio) {
   return std::isfinite(ratio) && ratio > 0 ? fmt::format("{:+.1f} %", 100 * (ratio - 1)) : "?";
 }
 
-Tone tone_of(ab::Verdict verdict) {
-  if (verdict == ab::Verdict::slower) return Tone::bad;
-  return verdict == ab::Verdict::undecided ? Tone::warn : Tone::good;
+Tone ab_tone(Direction verdict) {
+  if (verdict == Direction::slower) return Tone::bad;
+  return verdict == Direction::unknown ? Tone::warn : Tone::good;
 }
 
 std::string pairs_of(const ab::Result& result) { return plural(static_cast<std::int64_t>(result.all.pairs), "pair"); }
@@ -59,13 +59,13 @@ Document ab_document(const ab::Result& result, const ab::Options& options) {
                           text_cell(format_quantity(one.b, one.unit)), text_cell(change(outcome.ratio)),
                           text_cell(fmt::format("{} .. {}", change(outcome.low), change(outcome.high))),
                           text_cell(std::to_string(outcome.pairs)),
-                          text_cell(std::string(ab::name_of(outcome.verdict)), tone_of(outcome.verdict))});
+                          text_cell(std::string(name_of(outcome.verdict, "undecided")), ab_tone(outcome.verdict))});
   }
   Section section{"ab", "", {std::move(table)}};
   if (!result.one_sided.empty())
     section.blocks.emplace_back(
         Text{fmt::format("Not judged, as only one side has them: {}", fmt::join(result.one_sided, ", "))});
-  Document document{"ab", "", "", tone_of(result.all.verdict), {std::move(section)}};
+  Document document{"ab", "", "", ab_tone(result.all.verdict), {std::move(section)}};
   document.verdict =
       fmt::format("{} · {} in {} · tolerance {} · seed {}", sentences[static_cast<int>(result.all.verdict)],
                   pairs_of(result), format_seconds(result.seconds), format_percent(options.tolerance), options.seed);

@@ -7,9 +7,6 @@
 #include "harness/record/run_dir.h"
 #include "reports/answers/answers.h"
 #include "reports/references/references.h"
-#include "reports/render/render.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <system_error>
@@ -25,7 +22,7 @@ void refuse_unless_fit(const RunSet& runs, const fs::path& dir) {
   const auto refuse = [&](const std::string& why) {
     throw UsageError(fmt::format("reference add: {}: {}", dir.string(), why));
   };
-  const bool measured = std::any_of(runs.entries().begin(), runs.entries().end(), [](const Entry& entry) {
+  const bool measured = std::ranges::any_of(runs.entries(), [](const Entry& entry) {
     return entry.record->status == Status::ok && entry.record->comparable;
   });
   if (!runs.runs().front().run.value("finished", Json()).is_string()) refuse("the run has not finished");

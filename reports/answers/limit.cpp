@@ -1,13 +1,10 @@
 #include "harness/runs/figures.h"
 #include "harness/runs/groups.h"
 #include "reports/answers/answers.h"
-#include "reports/diagnosis/diagnosis.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
-#include <utility>
 
 namespace assay::report {
 
@@ -39,8 +36,7 @@ Answer limit_answer(const RunSet& runs, const std::vector<Diagnosis>& found) {
   std::vector<RuleResult> fired;
   for (const Diagnosis& diagnosis : found) fired.insert(fired.end(), diagnosis.fired.begin(), diagnosis.fired.end());
   const auto gain = [](const RuleResult& finding) { return std::pair(finding.state, finding.ceiling().value_or(1)); };
-  std::stable_sort(fired.begin(), fired.end(),
-                   [&](const RuleResult& a, const RuleResult& b) { return gain(a) > gain(b); });
+  std::ranges::stable_sort(fired, [&](const RuleResult& a, const RuleResult& b) { return gain(a) > gain(b); });
   const std::vector<const Record*> training = training_cases(runs);
   for (const RuleResult& finding : fired)
     if (answer.evidence.size() < max_evidence) answer.evidence.push_back(finding_text(finding));
@@ -51,7 +47,7 @@ Answer limit_answer(const RunSet& runs, const std::vector<Diagnosis>& found) {
     answer.text = "unknown: no training step was measured";
   } else {
     answer.tone = Tone::good;
-    const auto longest = std::max_element(training.begin(), training.end(), [](const Record* a, const Record* b) {
+    const auto longest = std::ranges::max_element(training, [](const Record* a, const Record* b) {
       const Metric *x = find_metric(*a, "step_time"), *y = find_metric(*b, "step_time");
       return (x ? *x->value : 0) < (y ? *y->value : 0);
     });

@@ -7,7 +7,6 @@
 #include "reports/answers/answers.h"
 #include "reports/answers/words.h"
 #include "reports/model/cells.h"
-#include "reports/model/words.h"
 #include "reports/summary/key_figures.h"
 
 #include <algorithm>
@@ -29,7 +28,7 @@ std::optional<bool> below_all(const Metric& metric, const std::vector<double>& r
 
 std::string place_text(const KeyFigure& figure, const std::vector<double>& references) {
   const Metric& metric = *figure.metric;
-  const auto better = std::count_if(references.begin(), references.end(), [&](double other) {
+  const auto better = std::ranges::count_if(references, [&](double other) {
     return metric.better == Better::lower ? other < *metric.value : other > *metric.value;
   });
   return fmt::format("{} {}: number {} beside {} ({} – {})", figure.title, figure_text(metric, *metric.value),
@@ -37,7 +36,7 @@ std::string place_text(const KeyFigure& figure, const std::vector<double>& refer
                      format_quantity(references.front(), metric.unit), format_quantity(references.back(), metric.unit));
 }
 
-// What one kind of yardstick says.
+// The answer by one kind of yardstick.
 struct Said {
   Tone tone = Tone::plain;
   std::string text = {};
@@ -125,7 +124,7 @@ Answer normal_answer(const RunSet& runs, const References& references, const fit
   const auto weight = [](const Said& said) {
     return said.undecided ? static_cast<double>(Tone::good) + 0.5 : static_cast<double>(said.tone);
   };
-  std::stable_sort(parts.begin(), parts.end(), [&](const Said& a, const Said& b) { return weight(a) > weight(b); });
+  std::ranges::stable_sort(parts, [&](const Said& a, const Said& b) { return weight(a) > weight(b); });
   const Tone tone = parts.front().tone;
   answer.tone = tone;
   answer.text = tone == Tone::good ? "yes: " : tone == Tone::plain ? "unknown: " : "no: ";

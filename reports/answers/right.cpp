@@ -1,7 +1,6 @@
 #include "harness/core/text.h"
 #include "harness/runs/figures.h"
 #include "reports/answers/answers.h"
-#include "reports/model/words.h"
 
 #include <fmt/format.h>
 
@@ -28,7 +27,7 @@ Answer right_answer(const RunSet& runs) {
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
     ++counts[record.status];
-    checks += std::count_if(record.checks.begin(), record.checks.end(), [](const Check& one) { return one.passed; });
+    checks += std::ranges::count_if(record.checks, &Check::passed);
     if (record.status == Status::ok && record.checks.empty()) ++unchecked;
     const bool wrong = record.status == Status::failed || record.status == Status::error;
     if (wrong && answer.evidence.size() < max_named)

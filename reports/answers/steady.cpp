@@ -85,8 +85,8 @@ std::optional<double> visible_change(const MachineRuns& machine) {
   constexpr double of_two_runs = 1.96 * 1.4142;  // 95 %, of the difference of two values with the same noise
   std::vector<double> changes;
   for (const KeyFigure& figure : key_figures(machine)) {
-    const auto same = std::find_if(machine.cases.begin(), machine.cases.end(),
-                                   [&](const CaseRuns& one) { return &one.newest() == figure.entry; });
+    const auto same =
+        std::ranges::find_if(machine.cases, [&](const CaseRuns& one) { return &one.newest() == figure.entry; });
     std::vector<double> values;
     for (const Entry* entry : same->entries)
       if (const Metric* metric = find_metric(*entry->record, figure.metric->name)) values.push_back(*metric->value);

@@ -4,11 +4,6 @@
 #include "reports/compare/comparison.h"
 
 #include <cmath>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace assay::report {
 
@@ -69,10 +64,10 @@ CompareCounts count(const Comparison& all) {
   for (const Compared& one : all.compared) {
     if (!one.pair->headline) continue;
     switch (one.judgement.verdict) {
-      case Verdict::slower: ++counts.slower; break;
-      case Verdict::faster: ++counts.faster; break;
-      case Verdict::same: ++counts.same; break;
-      case Verdict::unknown: ++counts.unknown; counts.unknown_slow += one.judgement.may_be_slower;
+      case Direction::slower: ++counts.slower; break;
+      case Direction::faster: ++counts.faster; break;
+      case Direction::same: ++counts.same; break;
+      case Direction::unknown: ++counts.unknown; counts.unknown_slow += one.judgement.may_be_slower;
     }
   }
   counts.broken = static_cast<int>(all.pairing.broken.size());

@@ -4,7 +4,7 @@
 #include "reports/compare/compare.h"
 #include "reports/compare/difference.h"
 #include "reports/compare/pairing.h"
-#include "reports/compare/verdict.h"
+#include "reports/compare/statistics.h"
 
 #include <vector>
 

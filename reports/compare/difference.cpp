@@ -1,20 +1,15 @@
 // run.json flattened to fields by JSON pointer, compared as sets of values.
 #include "reports/compare/difference.h"
 
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
 #include "harness/machine/finding.h"
-#include "harness/statistics/statistics.h"
-#include "reports/model/words.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
-#include <set>
-#include <string_view>
 
 namespace assay::report::comparison {
 
@@ -88,7 +83,7 @@ constexpr std::string_view plan_cases = "plan/cases";
 using Fields = std::map<std::string, Json>;
 
 bool is_volatile(std::string_view pointer) {
-  return std::find(volatile_fields.begin(), volatile_fields.end(), pointer) != volatile_fields.end();
+  return std::ranges::find(volatile_fields, pointer) != volatile_fields.end();
 }
 
 void flatten(const Json& json, const std::string& pointer, Fields& fields) {
@@ -97,8 +92,7 @@ void flatten(const Json& json, const std::string& pointer, Fields& fields) {
     for (const auto& [name, value] : json.items()) flatten(value, pointer + "/" + name, fields);
     return;
   }
-  const bool objects = json.is_array() && !json.empty() &&
-                       std::all_of(json.begin(), json.end(), [](const Json& item) { return item.is_object(); });
+  const bool objects = json.is_array() && !json.empty() && std::ranges::all_of(json, &Json::is_object);
   if (!objects) {
     fields[pointer] = json;
     return;
@@ -160,11 +154,11 @@ std::string title_of(const std::string& pointer) {
   for (const std::string_view prefix : {"environment/libraries/", "environment/"})
     if (pointer.starts_with(prefix)) {
       std::string rest = pointer.substr(prefix.size());
-      std::replace(rest.begin(), rest.end(), '/', ' ');
+      std::ranges::replace(rest, '/', ' ');
       return rest;
     }
   std::string rest = pointer;
-  std::replace(rest.begin(), rest.end(), '/', ' ');
+  std::ranges::replace(rest, '/', ' ');
   return rest;
 }
 
@@ -186,7 +180,7 @@ std::string list_text(const Json& list, std::string_view pointer) {
   std::vector<std::pair<std::string, int>> parts;
   for (const Json& item : list) {
     const std::string text = scalar_text(item, pointer);
-    const auto found = std::find_if(parts.begin(), parts.end(), [&](const auto& part) { return part.first == text; });
+    const auto found = std::ranges::find_if(parts, [&](const auto& one) { return one.first == text; });
     if (found == parts.end())
       parts.emplace_back(text, 1);
     else
@@ -207,7 +201,7 @@ std::string side_text(const std::vector<Json>& values, std::string_view pointer)
   std::vector<std::string> texts;
   for (const Json& value : values) {
     std::string text = value_text(value, pointer);
-    if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(std::move(text));
+    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
   }
   const std::string rest = texts.size() > max_texts ? ";" + and_more(texts.size(), max_texts) : "";
   texts.resize(std::min(texts.size(), max_texts));
@@ -215,11 +209,10 @@ std::string side_text(const std::vector<Json>& values, std::string_view pointer)
 }
 
 bool long_list(const Json& value) {
-  return value.is_array() && value.size() > 4 &&
-         std::all_of(value.begin(), value.end(), [](const Json& item) { return item.is_string(); });
+  return value.is_array() && value.size() > 4 && std::ranges::all_of(value, &Json::is_string);
 }
 
-// Of two long lists of names, keeps only what the other one lacks.
+// Keeps of two long lists of names only what the other one lacks.
 void shorten_lists(EnvironmentField& field) {
   if (field.base.size() != 1 || field.head.size() != 1) return;
   const Json base = field.base.front(), head = field.head.front();
@@ -252,7 +245,7 @@ std::string exact_text(const std::vector<Json>& values) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-// By pointer, every value that the runs of a side have; null for a run that lacks it.
+// Lists by pointer every value that the runs of a side have; null for a run that lacks it.
 std::map<std::string, std::set<Json>> values_of(const RunSet& set, const std::set<std::string>& pointers,
                                                 const std::vector<Fields>& runs) {
   std::map<std::string, std::set<Json>> values;
@@ -274,9 +267,8 @@ std::vector<Fields> all_fields(const RunSet& set, std::set<std::string>& pointer
 }
 
 bool has_environment(const std::vector<Fields>& runs) {
-  return std::any_of(runs.begin(), runs.end(), [](const Fields& fields) {
-    return std::any_of(fields.begin(), fields.end(),
-                       [](const auto& field) { return field.first.starts_with("environment/"); });
+  return std::ranges::any_of(runs, [](const Fields& fields) {
+    return std::ranges::any_of(fields, [](const auto& field) { return field.first.starts_with("environment/"); });
   });
 }
 
@@ -298,8 +290,7 @@ EnvironmentDifference environment_difference(const RunSet& base, const RunSet& h
   }
   const auto base_values = values_of(base, pointers, base_runs), head_values = values_of(head, pointers, head_runs);
   std::vector<std::string> order(pointers.begin(), pointers.end());
-  std::stable_sort(order.begin(), order.end(),
-                   [](const std::string& a, const std::string& b) { return rank_of(a) < rank_of(b); });
+  std::ranges::stable_sort(order, [](const std::string& a, const std::string& b) { return rank_of(a) < rank_of(b); });
   for (const std::string& pointer : order) {
     const auto b = base_values.find(pointer), h = head_values.find(pointer);
     if (b == base_values.end() || h == head_values.end()) continue;  // a side without runs

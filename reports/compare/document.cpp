@@ -4,10 +4,10 @@
 #include "reports/compare/pareto.h"
 #include "reports/compare/words.h"
 
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/runs/machine.h"
 #include "reports/model/cells.h"
-#include "reports/model/words.h"
 
 #include <fmt/format.h>
 
@@ -23,16 +23,6 @@ namespace {
 
 constexpr std::size_t max_rows = 20;       // of what was left out, in the terminal
 constexpr std::size_t max_in_figure = 60;  // cases
-
-Tone tone_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::slower: return Tone::bad;
-    case Verdict::faster: return Tone::good;
-    case Verdict::same: return Tone::plain;
-    case Verdict::unknown: break;
-  }
-  return Tone::warn;
-}
 
 double middle(const std::vector<Observation>& runs) {
   double sum = 0;
@@ -78,9 +68,9 @@ class Builder {
     std::vector<std::string> names;
     for (const RunData& run : set.runs()) {
       const std::string name = machine_of(run).name;
-      if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
-    std::sort(names.begin(), names.end());
+    std::ranges::sort(names);
     if (names.size() > 2) return plural(names.size(), "machine");
     return fmt::format("{}", fmt::join(names, "; "));
   }
@@ -115,7 +105,7 @@ class Builder {
       section.blocks.push_back(
           Text{c_.same_runs ? "Nothing: both sides are the same runs." : "Nothing that the runs recorded."});
     } else {
-      Table table{"environment", "", {{"field", "field"}, {"base", "base"}, {"head", "head"}}, {}};
+      Table table{"environment", "", {{"field", "field"}, {"base", "base"}, {"head", "head"}}};
       for (const EnvironmentField& field : c_.environment.fields)
         table.rows.push_back(
             {{field.title, field.pointer}, {field.base_text, Json(field.base)}, {field.head_text, Json(field.head)}});
@@ -133,7 +123,7 @@ class Builder {
 
   void add_broken() {
     if (c_.pairing.broken.empty()) return;
-    Table table{"broken", "", {{"case", "case"}, {"what", "what"}, {"place", "place"}}, {}};
+    Table table{"broken", "", {{"case", "case"}, {"what", "what"}, {"place", "place"}}};
     for (const Broken& one : c_.pairing.broken) {
       table.rows.push_back(
           {case_cell(*one.entry->record), {one.text, nullptr, Tone::bad}, {one.entry->place(), nullptr, Tone::faint}});
@@ -184,8 +174,8 @@ class Builder {
   }
 
   static Cell judgement_cell(const Judgement& judgement) {
-    return {std::string(name_of(judgement.verdict)),
-            {{"verdict", std::string(name_of(judgement.verdict))}, {"reason", judgement.reason}},
+    return {std::string(name_of(judgement.verdict, cannot_say)),
+            {{"verdict", std::string(name_of(judgement.verdict, cannot_say))}, {"reason", judgement.reason}},
             tone_of(judgement.verdict)};
   }
 
@@ -206,8 +196,7 @@ class Builder {
                  {"ratio", "speed", Align::right},
                  {"ci95", within > 0 && !mixed ? "95 %, within-run" : "95 %", Align::right},
                  {"detectable", "detects", Align::right},
-                 {"verdict", "verdict"}},
-                {}};
+                 {"verdict", "verdict"}}};
     for (const Compared& one : c_.compared) {
       if (!one.pair->headline) continue;
       table.rows.push_back({{title_of(*one.pair), one.pair->base->record->key, Tone::plain, one.pair->base->anchor()},
@@ -239,14 +228,14 @@ class Builder {
   void add_reasons(Section& section) {
     std::map<std::string, std::size_t> reasons;
     for (const Compared& one : c_.compared)
-      if (one.pair->headline && one.judgement.verdict == Verdict::unknown) ++reasons[one.judgement.reason];
+      if (one.pair->headline && one.judgement.verdict == Direction::unknown) ++reasons[one.judgement.reason];
     for (const auto& [reason, n] : reasons)
       section.blocks.push_back(Text{fmt::format("Cannot say, {}: {}.", plural(n, "case"), reason), Tone::warn});
   }
 
   void add_picture(Section& section) {
     Figure figure{"changes", "Speed of head relative to base", "", {"case", ""}, {"speed relative to base", "1"}, {}};
-    std::map<Verdict, Curve> curves;
+    std::map<Direction, Curve> curves;
     double low = 1, high = 1;
     for (const Compared& one : c_.compared) {
       if (!one.pair->headline) continue;
@@ -254,7 +243,7 @@ class Builder {
       const std::string& machine = one.pair->machine;
       figure.x.categories.push_back(title_of(*one.pair) + (machine.empty() ? "" : ", on " + machine));
       Curve& curve = curves[one.judgement.verdict];
-      curve.name = name_of(one.judgement.verdict);
+      curve.name = name_of(one.judgement.verdict, cannot_say);
       curve.points.push_back({x, one.change.ratio, one.change.ci95, figure.x.categories.back()});
       low = std::min(low, one.change.ratio);
       high = std::max(high, one.change.ratio);
@@ -271,10 +260,8 @@ class Builder {
 
   void add_left_out() {
     if (c_.pairing.left_out.empty()) return;
-    Table table{"left_out",
-                "",
-                {{"case", "case"}, {"side", "side"}, {"figure", "figure", Align::right}, {"reason", "reason"}},
-                {}};
+    Table table{
+        "left_out", "", {{"case", "case"}, {"side", "side"}, {"figure", "figure", Align::right}, {"reason", "reason"}}};
     std::map<std::string, std::size_t> kinds;
     for (const LeftOut& one : c_.pairing.left_out) {
       const Record& record = *one.entry->record;
@@ -326,8 +313,7 @@ class Builder {
                  {"q", "q", Align::right},
                  {"detectable", "detects", Align::right},
                  {"verdict", "verdict"},
-                 {"reason", "why"}},
-                {}};
+                 {"reason", "why"}}};
     const auto number = [](const std::optional<double>& value, const char* format) {
       return Cell{
           value ? fmt::format(fmt::runtime(format), *value) : "–", number_or_null(value), Tone::plain, {}, value};
@@ -366,8 +352,7 @@ class Builder {
                  {"started", "started"},
                  {"machine", "machine"},
                  {"plan", "plan"},
-                 {"cases", "cases", Align::right}},
-                {}};
+                 {"cases", "cases", Align::right}}};
     for (const RunSet* set : {&c_.base, &c_.head})
       for (std::size_t i = 0; i < set->runs().size(); ++i) {
         const RunData& run = set->runs()[i];

@@ -1,10 +1,8 @@
 // Grouping of two sides' records by identity, then by how they were measured.
 #include "reports/compare/pairing.h"
 
-#include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/json/json.h"
-#include "harness/record/comparable.h"
 #include "harness/runs/figures.h"
 #include "harness/runs/host_runs.h"
 #include "harness/runs/machine_kind.h"
@@ -14,9 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
-#include <utility>
 
 namespace assay::report::comparison {
 
@@ -30,10 +25,10 @@ struct Case {
 };
 
 bool each_host(const RunSet& set) {
-  return std::all_of(set.runs().begin(), set.runs().end(), [](const RunData& run) {
+  return std::ranges::all_of(set.runs(), [](const RunData& run) {
     if (ran_on_each_host(run)) return true;
     const Json argv = member(run.run, "/argv");
-    return argv.is_array() && std::find(argv.begin(), argv.end(), Json("--each-host")) != argv.end();
+    return argv.is_array() && std::ranges::find(argv, Json("--each-host")) != argv.end();
   });
 }
 
@@ -98,7 +93,7 @@ std::optional<Interval> within_run(const Entry& entry, const Metric& metric) {
   }
   std::erase_if(samples, [](double value) { return !std::isfinite(value) || value <= 0; });
   if (samples.size() < 2) return std::nullopt;
-  const auto [min, max] = std::minmax_element(samples.begin(), samples.end());
+  const auto [min, max] = std::ranges::minmax_element(samples);
   const double middle = median(samples), slow = std::log(*max / middle), fast = std::log(middle / *min);
   return metric.better == Better::higher ? Interval{log - slow, log + fast} : Interval{log - fast, log + slow};
 }
@@ -155,8 +150,7 @@ class Pairer {
     std::vector<std::pair<const Entry*, Case>> groups;  // by the first entry of each
     const auto group = [&](const Entries& entries, Entries Case::*side) {
       for (const Entry* entry : entries) {
-        auto place = std::find_if(groups.begin(), groups.end(),
-                                  [&](const auto& known) { return comparable(known.first, entry); });
+        auto place = std::ranges::find_if(groups, [&](const auto& known) { return comparable(known.first, entry); });
         if (place == groups.end()) place = groups.insert(place, {entry, {}});
         (place->second.*side).push_back(entry);
       }
@@ -180,17 +174,16 @@ class Pairer {
 
   // Checks without figures, such as return codes, that hold.
   static bool only_checks(const Entries& entries) {
-    return !entries.empty() && std::all_of(entries.begin(), entries.end(), [](const Entry* entry) {
+    return !entries.empty() && std::ranges::all_of(entries, [](const Entry* entry) {
       return held(entry) && entry->record->metrics.empty() && !entry->record->checks.empty();
     });
   }
 
   bool find_broken(const Case& one) {
-    const bool base_held =
-        std::any_of(one.base.begin(), one.base.end(), held) && std::none_of(one.base.begin(), one.base.end(), broke);
-    const auto count = std::count_if(one.head.begin(), one.head.end(), broke);
+    const bool base_held = std::ranges::any_of(one.base, held) && std::ranges::none_of(one.base, broke);
+    const auto count = std::ranges::count_if(one.head, broke);
     if (!base_held || count == 0) return false;
-    const Entry* first = *std::find_if(one.head.begin(), one.head.end(), broke);
+    const Entry* first = *std::ranges::find_if(one.head, broke);
     std::string text = why_left_out(*first->record)->text();
     if (one.head.size() > 1) text += fmt::format(" (in {} of {} runs of head)", count, one.head.size());
     out_.broken.push_back({first, std::move(text), machine_});
@@ -205,7 +198,7 @@ class Pairer {
       const auto why = why_unusable(*entry->record);
       if (!why) good.push_back(entry);
       if (!why || (broken_reported && broke(entry))) continue;
-      auto found = std::find_if(bad.begin(), bad.end(), [&](const auto& known) { return known.first == *why; });
+      auto found = std::ranges::find_if(bad, [&](const auto& known) { return known.first == *why; });
       if (found == bad.end()) found = bad.insert(bad.end(), {*why, {}});
       found->second.push_back(entry);
     }
@@ -310,14 +303,14 @@ std::vector<KindPair> pair_kinds(const RunSet& base, const RunSet& head) {
 // its return code.
 void add_lost(const std::vector<Case>& cases, Pairing& pairing) {
   for (const Case& whole : cases) {
-    const auto found = std::find_if(whole.head.begin(), whole.head.end(), broke);
+    const auto found = std::ranges::find_if(whole.head, broke);
     if (found == whole.head.end() || (*found)->record->family != "imported") continue;
     const Record& record = *(*found)->record;
     const std::size_t last = record.key.rfind('/') + 1;
     const bool code = record.key.substr(last).starts_with("return_code");
     const std::string below = code ? record.key.substr(0, last) : record.key + "/";
     for (const Case& one : cases)
-      if (one.head.empty() && one.machine == whole.machine && std::any_of(one.base.begin(), one.base.end(), held) &&
+      if (one.head.empty() && one.machine == whole.machine && std::ranges::any_of(one.base, held) &&
           one.base.front()->record->key.starts_with(below))
         pairing.broken.push_back(
             {one.base.front(),

@@ -15,9 +15,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
-#include <utility>
 
 namespace assay::report::comparison {
 
@@ -34,7 +31,7 @@ void add_kinds(const RunSet& set, KindsOfLabels& all) {
     for (const std::size_t run : kind.runs) all[label_of(set.runs()[run])].insert(kind.name);
 }
 
-// By run: the label `side`, else its kind of machine; with a label on several kinds, both.
+// Names each run by the label `side`, else its kind of machine; with a label on several kinds, both.
 std::vector<std::string> sides_of(const RunSet& set, const KindsOfLabels& kinds, const char* otherwise) {
   std::vector<std::string> sides(set.runs().size());
   for (const MachineKind& kind : machine_kinds(set.runs()))
@@ -93,7 +90,7 @@ Figure figure_of(const Front& front, std::size_t number) {
     (offer.dominated_by.empty() ? best : dominated).points.push_back({offer.throughput, offer.usd, {}, offer.side});
     if (offer.dominated_by.empty()) names.push_back(offer.side);
   }
-  std::reverse(best.points.begin(), best.points.end());  // slowest first: the line runs from left to right
+  std::ranges::reverse(best.points);  // slowest first: the line runs from left to right
   figure.alt = fmt::format(
       "{}: on the front of cost and throughput: {}; {} dominated by a side that is no slower and no dearer.", title,
       fmt::join(names, ", "), dominated.points.size());
@@ -111,8 +108,7 @@ Section front_section(const std::vector<Front>& found) {
                {"usd", "cost", Align::right},
                {"per", "per"},
                {"runs", "runs", Align::right},
-               {"front", "cost against throughput"}},
-              {}};
+               {"front", "cost against throughput"}}};
   for (const Front& front : found)
     for (const Offer& offer : front.offers) {
       const bool dominated = !offer.dominated_by.empty();
@@ -218,8 +214,7 @@ std::vector<Front> fronts(const RunSet& base, const RunSet& head, const Costs& b
       front.offers.push_back({name, std::exp(logs / static_cast<double>(n)), cost->usd.value, n, ""});
     }
     if (front.offers.size() < 2) continue;
-    std::stable_sort(front.offers.begin(), front.offers.end(),
-                     [](const Offer& a, const Offer& b) { return a.throughput > b.throughput; });
+    std::ranges::stable_sort(front.offers, std::ranges::greater(), &Offer::throughput);
     find_front(front.offers);
     found.push_back(std::move(front));
   }
@@ -235,8 +230,7 @@ std::vector<Section> cost_comparison(const Comparison& comparison, const PriceSo
                {"base", "base", Align::right},
                {"head", "head", Align::right},
                {"ratio", "cost", Align::right},
-               {"speed", "speed", Align::right}},
-              {}};
+               {"speed", "speed", Align::right}}};
   const Pair* last = nullptr;
   for (const Compared& one : comparison.compared) {
     if (!one.pair->headline) continue;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 namespace assay::report::comparison {
 
@@ -129,7 +128,7 @@ RunNoise run_noise(std::span<const double> log_ratios, std::span<const double> w
   const std::size_t n = log_ratios.size();
   if (n < scatter_cases) return noise;
   std::vector<double> sorted(log_ratios.begin(), log_ratios.end());
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const std::size_t half = n / 2 + 1;
   double length = std::numeric_limits<double>::max();
   for (std::size_t i = 0; i + half <= n; ++i) length = std::min(length, sorted[i + half - 1] - sorted[i]);
@@ -160,12 +159,49 @@ void adjust(std::span<Change* const> changes) {
   std::vector<Change*> tested;
   for (Change* change : changes)
     if (change->p) tested.push_back(change);
-  std::stable_sort(tested.begin(), tested.end(), [](const Change* a, const Change* b) { return *a->p < *b->p; });
+  std::ranges::stable_sort(tested, [](const Change* a, const Change* b) { return *a->p < *b->p; });
   double q = 1;
   for (std::size_t i = tested.size(); i > 0; --i) {
     q = std::min(q, *tested[i - 1]->p * static_cast<double>(tested.size()) / static_cast<double>(i));
     tested[i - 1]->q = q;
   }
+}
+
+namespace {
+
+Judgement judge_interval(const Change& change, double tolerance) {
+  const Interval& ci = *change.ci95;
+  const double low = 1 - tolerance, high = 1 + tolerance;
+  if (ci.low >= low && ci.high <= high) return {Direction::same, false, "the interval is within the tolerance"};
+
+  const bool significant = change.q && *change.q <= significance;
+  const bool within_run = change.noise == Noise::within_run;
+  const bool beyond_slow = within_run ? ci.high < low : change.ratio < low;
+  const bool beyond_fast = within_run ? ci.low > high : change.ratio > high;
+  if (significant && beyond_slow) return {Direction::slower, false, "significant, and by more than the tolerance"};
+  if (significant && beyond_fast) return {Direction::faster, false, "significant, and by more than the tolerance"};
+
+  Judgement unknown{Direction::unknown, ci.low < low, ""};
+  if (!unknown.may_be_slower)
+    unknown.reason = "not slower by more than the tolerance; too noisy to say whether it is faster";
+  else if (within_run && (ci.high < low || ci.low > high))
+    unknown.reason = "noise between runs may explain it: use three or more runs per side";
+  else if (within_run)
+    unknown.reason = "the interval extends beyond the tolerance: use three or more runs per side, or longer runs";
+  else if (significant)
+    unknown.reason = "it changed, but perhaps by less than the tolerance: use more runs per side";
+  else
+    unknown.reason = "the interval extends beyond the tolerance: use more runs per side";
+  return unknown;
+}
+
+}  // namespace
+
+Judgement judge(const Change& change, double tolerance) {
+  if (change.noise == Noise::none) return {Direction::same, false, "the same run on both sides"};
+  if (!change.ci95)
+    return {Direction::unknown, true, "one run per side, and its samples give no interval: use several runs per side"};
+  return judge_interval(change, tolerance);
 }
 
 }  // namespace assay::report::comparison

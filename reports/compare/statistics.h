@@ -2,12 +2,14 @@
 #pragma once
 
 #include "harness/record/metric.h"
+#include "harness/statistics/direction.h"
 #include "harness/statistics/statistics.h"
 
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <vector>
+#include <string>
+#include <string_view>
 
 namespace assay::report::comparison {
 
@@ -72,5 +74,21 @@ Change change_of(std::span<const Observation> base, std::span<const Observation>
 
 // Sets q of every change that has a p: Benjamini & Hochberg's step-up procedure (JRSS B 1995).
 void adjust(std::span<Change* const> changes);
+
+// The meaning of a change, given the tolerance.
+inline constexpr std::string_view cannot_say = "cannot say";
+
+// q up to this counts as a change.
+inline constexpr double significance = 0.05;
+
+struct Judgement {
+  Direction verdict = Direction::unknown;
+  bool may_be_slower = false;  // if `unknown`: by more than the tolerance
+  std::string reason;          // in words, including what would help
+};
+
+// same: the whole interval is within 1 +- tolerance. slower, faster: significant and by more than the tolerance; with
+// one run per side the whole interval must be beyond it. Otherwise unknown.
+Judgement judge(const Change& change, double tolerance);
 
 }  // namespace assay::report::comparison

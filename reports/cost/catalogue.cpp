@@ -7,13 +7,8 @@
 #include "harness/json/json.h"
 #include "harness/runs/csv.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <cmath>
-#include <filesystem>
 #include <map>
 
 namespace assay::report {
@@ -27,8 +22,7 @@ std::string trimmed(std::string_view text) {
 }
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
@@ -80,7 +74,7 @@ class Columns {
   void refuse_unknown(const CsvRow& header, Problems& problems) const {
     for (const std::string& name : names_) {
       const bool found =
-          std::any_of(known.begin(), known.end(), [&](const std::string& word) { return lower(word) == lower(name); });
+          std::ranges::any_of(known, [&](const std::string& word) { return lower(word) == lower(name); });
       if (!found)
         problems.add(fmt::format("line {}", header.line),
                      fmt::format("unknown column {}{}", in_quotes(name), suggestion(name, known)));

@@ -1,7 +1,6 @@
 #include "reports/cost/cost.h"
 
 #include "harness/core/configs.h"
-#include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/runs/why_left_out.h"
@@ -9,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
 namespace assay::report {
@@ -86,8 +84,7 @@ std::vector<Cost> costs_of(const Entry& entry, const MachinePrices& prices) {
   const Record& record = *entry.record;
   std::vector<Cost> costs;
   if (why_left_out(record)) return costs;
-  if (std::none_of(prices.offers.begin(), prices.offers.end(), [](const HourlyPrice& p) { return p.usd.has_value(); }))
-    return costs;
+  if (std::ranges::none_of(prices.offers, [](const HourlyPrice& p) { return p.usd.has_value(); })) return costs;
   const std::string idle = warning_of_use(record, prices.machine);
   for (const Result& result : results_of(entry)) {
     for (const HourlyPrice& price : prices.offers) {

@@ -2,18 +2,13 @@
 
 #include "harness/core/text.h"
 #include "harness/runs/why_left_out.h"
-#include "harness/statistics/mean.h"
+#include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
 #include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
-#include <set>
-#include <tuple>
-#include <utility>
 
 namespace assay::report {
 
@@ -180,7 +175,7 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
         for (std::size_t p = 0; p < prices.offers.size(); ++p)
           for (const std::string& warning : prices.offers[p].warnings) {
             std::vector<std::string>& warnings = group.offers[p].warnings;
-            if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) warnings.push_back(warning);
+            if (std::ranges::find(warnings, warning) == warnings.end()) warnings.push_back(warning);
           }
         group.members.push_back({entry, host, result, power});
       }
@@ -192,8 +187,8 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
     }
   }
   for (const Group& group : groups) add_lines(group, out.lines);
-  std::stable_sort(out.lines.begin(), out.lines.end(),
-                   [](const CostLine& a, const CostLine& b) { return order_of(a.per) < order_of(b.per); });
+  std::ranges::stable_sort(out.lines,
+                           [](const CostLine& a, const CostLine& b) { return order_of(a.per) < order_of(b.per); });
   for (auto& [reason, left] : left_out) out.left_out.push_back(std::move(left));
   for (auto& [name, without] : unpriced) out.unpriced.push_back(std::move(without));
   return out;

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <map>
 #include <set>
 
 namespace assay::report {
@@ -32,13 +31,13 @@ std::vector<std::string> words_of(std::string_view text) {
 }
 
 bool holds(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+  return std::ranges::find(words, word) != words.end();
 }
 
 // Whether a device's name has all words of a kind: "NVIDIA H100 80GB HBM3" is an "H100".
 bool is_kind(const std::string& device, const std::string& kind) {
   const auto have = words_of(device), want = words_of(kind);
-  return !want.empty() && std::all_of(want.begin(), want.end(), [&](const auto& word) { return holds(have, word); });
+  return !want.empty() && std::ranges::all_of(want, [&](const auto& word) { return holds(have, word); });
 }
 
 // Whether it could be that kind: catalogues add words that device names lack ("H100-MEGA", "A10G").
@@ -69,7 +68,7 @@ class Candidates {
     }
     if (!machine.region.empty() && !all_.empty()) {
       std::vector<Price> here;
-      std::copy_if(all_.begin(), all_.end(), std::back_inserter(here), [&](const Price& price) {
+      std::ranges::copy_if(all_, std::back_inserter(here), [&](const Price& price) {
         return price.region.empty() || same(price.region, machine.region) || same(price.zone, machine.region);
       });
       elsewhere_ = here.empty();
@@ -235,11 +234,9 @@ class Candidates {
 bool stands_for(const Ownership& owned, const RunMachine& machine) {
   if (!owned.instance_type.empty()) return same(owned.instance_type, machine.instance_type);
   if (!owned.hosts.empty())
-    return !machine.hosts.empty() &&
-           std::all_of(machine.hosts.begin(), machine.hosts.end(), [&](const std::string& host) {
-             return std::any_of(owned.hosts.begin(), owned.hosts.end(),
-                                [&](const auto& own) { return same(own, host); });
-           });
+    return !machine.hosts.empty() && std::ranges::all_of(machine.hosts, [&](const std::string& host) {
+      return std::ranges::any_of(owned.hosts, [&](const auto& own) { return same(own, host); });
+    });
   return owned.gpus == machine.gpus && is_kind(machine.gpu, owned.gpu);
 }
 
@@ -305,8 +302,8 @@ MachinePrices prices_of(const RunData& run, const PriceSource& source) {
       price.warnings.insert(price.warnings.end(), passed_over.begin(), passed_over.end());
   }
   for (const PriceFile& file : source.files) {
-    const auto found = std::find_if(file.owned.begin(), file.owned.end(),
-                                    [&](const Ownership& owned) { return stands_for(owned, machine); });
+    const auto found =
+        std::ranges::find_if(file.owned, [&](const Ownership& owned) { return stands_for(owned, machine); });
     if (found == file.owned.end()) continue;
     prices.offers.push_back(owned_price(*found));
     break;
@@ -336,13 +333,13 @@ std::string unused_file(std::span<const RunData> runs, const PriceSource& source
   for (const RunData& run : runs) {
     const RunMachine machine = machine_of(run);
     if (!Candidates(own, machine).empty() ||
-        std::any_of(own.owned.begin(), own.owned.end(), [&](const Ownership& one) { return stands_for(one, machine); }))
+        std::ranges::any_of(own.owned, [&](const Ownership& one) { return stands_for(one, machine); }))
       return {};
     const std::string name = machine.instance_type.empty() ? machine.name : machine.instance_type;
     machines.insert(name.empty() ? "an unknown machine" : name);
   }
   const bool types =
-      std::any_of(runs.begin(), runs.end(), [](const RunData& run) { return !machine_of(run).instance_type.empty(); });
+      std::ranges::any_of(runs, [](const RunData& run) { return !machine_of(run).instance_type.empty(); });
   return fmt::format("{} has no price for {}{}", own.name, fmt::join(machines, ", nor for "),
                      types ? "" : ": the runs name no instance type (assay run --label instance_type=NAME)");
 }

@@ -1,17 +1,12 @@
 #include "reports/cost/results.h"
 
-#include "harness/core/error.h"
 #include "harness/json/json.h"
 #include "harness/record/series.h"
-#include "harness/runs/figures.h"
-#include "harness/statistics/mean.h"
 #include "harness/statistics/statistics.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
-#include <string_view>
 
 namespace assay::report {
 
@@ -59,7 +54,7 @@ double stalls(const Entry& entry) {
     } catch (const MissingSeries&) {  // then the values in the record count
     }
   }
-  if (values.empty() || std::any_of(values.begin(), values.end(), [](double v) { return !(v > 0); })) return 1;
+  if (values.empty() || std::ranges::any_of(values, [](double v) { return !(v > 0); })) return 1;
   return mean(values) / median(values);
 }
 

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <set>
 
 namespace assay::report {
@@ -29,14 +28,13 @@ const HourlyPrice* offer_of(const CostLine& line, Basis basis) {
 }
 
 bool priced(const CostLine& line) {
-  return std::any_of(line.offers.begin(), line.offers.end(), [](const HourlyPrice& p) { return p.usd.has_value(); });
+  return std::ranges::any_of(line.offers, [](const HourlyPrice& p) { return p.usd.has_value(); });
 }
 
 std::vector<Basis> bases_of(const std::vector<CostLine>& lines) {
   std::vector<Basis> found;
   for (const Basis basis : all_bases)
-    if (std::any_of(lines.begin(), lines.end(), [&](const CostLine& line) { return offer_of(line, basis); }))
-      found.push_back(basis);
+    if (std::ranges::any_of(lines, [&](const CostLine& line) { return offer_of(line, basis); })) found.push_back(basis);
   return found;
 }
 
@@ -81,12 +79,12 @@ std::set<std::string> machines_of(const std::vector<CostLine>& lines) {
 // Terms side by side, one row per case and kind of result; the machine is in the title if there is only one.
 Table side_by_side(const std::vector<CostLine>& lines, const std::vector<Basis>& bases) {
   const std::set<std::string> machines = machines_of(lines);
-  Table table{"cost_summary", "", {{"case", "case"}}, {}};
+  Table table{"cost_summary", "", {{"case", "case"}}};
   if (machines.size() > 1) table.columns.push_back({"machine", "machine"});
   table.columns.push_back({"per", "per"});
   for (const Basis basis : bases) {
     std::string id(name_of(basis));
-    std::replace(id.begin(), id.end(), ' ', '_');
+    std::ranges::replace(id, ' ', '_');
     table.columns.push_back({basis == Basis::given ? "price" : id, std::string(name_of(basis)), Align::right});
   }
   table.columns.push_back({"ci95", "95 %", Align::right});
@@ -117,9 +115,9 @@ List warning_list(const std::vector<CostLine>& lines) {
   };
   std::vector<About> all;
   const auto add = [&](const std::string& text, const std::string& what) {
-    auto found = std::find_if(all.begin(), all.end(), [&](const About& about) { return about.text == text; });
+    auto found = std::ranges::find(all, text, &About::text);
     if (found == all.end()) found = all.insert(all.end(), {{}, text});
-    if (std::find(found->what.begin(), found->what.end(), what) == found->what.end()) found->what.push_back(what);
+    if (std::ranges::find(found->what, what) == found->what.end()) found->what.push_back(what);
   };
   const bool several = machines_of(lines).size() > 1;
   for (const CostLine& line : lines) {
@@ -167,8 +165,7 @@ Table every_cost(const std::vector<CostLine>& lines) {
                {"date", "date"},
                {"source", "source"},
                {"warnings", "warnings"},
-               {"record", "record"}},
-              {}};
+               {"record", "record"}}};
   for (const CostLine& line : lines) {
     for (const HourlyPrice& price : line.offers) {
       std::vector<std::string> warnings = price.warnings;
@@ -209,8 +206,7 @@ Table energy_table(const std::vector<CostLine>& lines) {
                {"sensor", "sensor"},
                {"energy", "energy", Align::right},
                {"kwh", "kWh", Align::right},
-               {"interval", "95 %"}},
-              {}};
+               {"interval", "95 %"}}};
   for (const CostLine& line : lines) {
     for (const Power& power : line.power) {
       const Estimate joules{power.watts * line.seconds, scaled(line.ci95, power.watts)};
@@ -230,7 +226,7 @@ Table energy_table(const std::vector<CostLine>& lines) {
 
 // Costs of the first priced kind of result, one group of bars per case and machine.
 std::optional<Figure> cost_figure(const std::vector<CostLine>& lines, const std::vector<Basis>& bases) {
-  const auto first = std::find_if(lines.begin(), lines.end(), priced);
+  const auto first = std::ranges::find_if(lines, priced);
   if (first == lines.end()) return std::nullopt;
   Figure figure{"cost_figure",       "Cost per " + first->per,          "",
                 {"", "", false, {}}, {"cost per " + first->per, "USD"}, {}};

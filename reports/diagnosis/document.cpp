@@ -1,8 +1,6 @@
 #include "reports/diagnosis/document.h"
 
-#include "harness/runs/figures.h"
 #include "reports/model/cells.h"
-#include "reports/model/words.h"
 #include "reports/summary/verdict.h"
 
 #include <fmt/ranges.h>
@@ -33,7 +31,7 @@ Json evidence_json(const RuleResult& finding) {
           {"text", finding.text()}};
 }
 
-// What the cause costs: its part of the price of the case's machines per hour.
+// The cause costs its part of the price of the case's machines per hour.
 std::optional<double> usd_per_hour(const RuleResult& finding, const PriceSource& prices) {
   if (!finding.entry || !finding.evidence.saved) return std::nullopt;
   const MachinePrices known = prices_of(*finding.entry->run, prices);
@@ -62,8 +60,7 @@ std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all, const
                {"case", "case"},
                {"evidence", "what was seen"},
                {"ceiling", "gain", Align::right},
-               {"usd_per_hour", "costs", Align::right}},
-              {}};
+               {"usd_per_hour", "costs", Align::right}}};
   bool priced = false;
   for (const Diagnosis& one : all)
     for (std::size_t i = 0; i < std::min(one.fired.size(), max_rows); ++i) {

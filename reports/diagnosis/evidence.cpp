@@ -3,7 +3,6 @@
 #include "harness/json/json.h"
 #include "harness/runs/figures.h"
 #include "harness/statistics/slowest.h"
-#include "harness/statistics/statistics.h"
 #include "reports/roofline/roofs.h"
 #include "reports/summary/entry_samples.h"
 
@@ -11,8 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
-#include <vector>
 
 namespace assay::report {
 
@@ -48,7 +45,7 @@ struct SlowestRank {
   // which wait for nobody, bound it as well.
   double saved() const { return std::max(saved_by_pace(), saved_alone); }
   double saved_by_pace() const { return ratio > 1 ? 1 - 1 / ratio : 0; }
-  // Of evidence that it causes.
+  // Fills in the evidence that it causes.
   void explain(Evidence& evidence) const {
     evidence.saved = saved();
     evidence.rank =

@@ -14,7 +14,7 @@ namespace assay::report {
 
 namespace {
 
-constexpr const char* header =
+constexpr const char* csv_header =
     "time,machine,case,metric,unit,better,value,low,high,of_peak,commit,device,ranks,host,status,comparable,reason\r\n";
 
 // Spreadsheets run a cell that begins with one of these as a formula: an apostrophe makes it text.
@@ -31,7 +31,7 @@ std::string number(const std::optional<double>& value) {
 }  // namespace
 
 std::string csv_text(const RunSet& runs) {
-  std::string out = header;
+  std::string out = csv_header;
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
     const auto row = [&](const Metric* metric) {

@@ -8,7 +8,6 @@ namespace assay::report {
 ForeignFile read_asv(const ForeignInput& input);
 ForeignFile read_bmf(const ForeignInput& input);
 ForeignFile read_csv(const ForeignInput& input);
-ForeignFile read_github_action(const ForeignInput& input);
 ForeignFile read_hyperfine(const ForeignInput& input);
 ForeignFile read_nccl_tests(const ForeignInput& input);
 ForeignFile read_nvbandwidth(const ForeignInput& input);

@@ -163,54 +163,6 @@ ForeignFile read_bmf(const ForeignInput& input) {
   return figures.take();
 }
 
-// window.BENCHMARK_DATA = {"entries": {"SUITE": [{"commit": {...}, "date": 1, "tool": "go", "benches": [...]}]}}
-ForeignFile read_github_action(const ForeignInput& input) {
-  const std::string text = input.text();
-  const std::size_t begin = text.find('{'), end = text.rfind('}');
-  if (begin == text.npos || end == text.npos || end < begin)
-    throw UsageError(fmt::format("{}: not data.js of github-action-benchmark", input.file));
-  const Json json = parse_foreign_json(text.substr(begin, end - begin + 1), input.file);
-  const Json& entries = member(json, "/entries");
-  if (!entries.is_object())
-    throw UsageError(fmt::format("{}: not data.js of github-action-benchmark: it has no entries", input.file));
-  FigureCollector figures;
-  for (const auto& [suite, runs] : entries.items()) {
-    if (!runs.is_array()) continue;
-    for (const Json& run : runs) {
-      ForeignContext about;
-      about.commit = text_member(run, "/commit/id");
-      const auto date = number_member(run, "/date");
-      about.time =
-          figures.time(date ? fmt::format("{:.0f}", *date) : text_member(run, "/commit/timestamp"), text, input.file);
-      figures.measured(about);
-      const std::string tool = text_member(run, "/tool");
-      const Json& benches = member(run, "/benches");
-      for (const Json& one : benches.is_array() ? benches : Json::array()) {
-        ForeignFigure figure;
-        const std::string name = text_member(one, "/name"), unit = text_member(one, "/unit");
-        figure.name = entries.size() > 1 ? suite + "/" + name : name;
-        const auto value = number_member(one, "/value");
-        if (name.empty() || !value) {
-          figures.not_read(in_quotes(suite), fmt::format("{} has no value", in_quotes(name)));
-          continue;
-        }
-        const auto base = base_unit(unit);
-        const double scale = base ? base->scale : 1;
-        figure.metric = "value", figure.unit = base ? base->name : unit.empty() ? "1" : unit;
-        // The tools print times per operation, but for these.
-        const bool bigger = tool == "customBiggerIsBetter" || tool == "pytest" || tool == "benchmarkjs";
-        figure.better = bigger || unit.ends_with("/s") || unit.ends_with("/sec") ? Better::higher : Better::lower;
-        std::string range = text_member(one, "/range");
-        while (!range.empty() && !std::isdigit(static_cast<unsigned char>(range.front()))) range.erase(0, 1);
-        if (const auto half = number_from(range.substr(0, range.find_first_not_of("0123456789.eE-+"))))
-          figure.labels["range"] = fmt::format("{:g}", scale * *half);
-        figures.add(std::move(figure), scale * *value);
-      }
-    }
-  }
-  return figures.take();
-}
-
 // A test case has a matrix of devices, in text; "N/A" is no pair. A test that did not run says why in "status".
 ForeignFile read_nvbandwidth(const ForeignInput& input) {
   const Json json = parse_foreign_json(input.text(), input.file);
@@ -265,9 +217,9 @@ ForeignFile read_nvbandwidth(const ForeignInput& input) {
     like.unit = unit ? unit->name : "1", like.better = latency ? Better::lower : Better::higher;
     if (!what.empty()) like.labels["description"] = what.substr(0, open);
     const auto add = [&](const std::string& place, const Json& value) {
-      const auto number = value.is_string()   ? number_from(value.get_ref<const std::string&>())
-                          : value.is_number() ? std::optional(value.get<double>())
-                                              : std::nullopt;
+      std::optional<double> number;
+      if (value.is_string()) number = number_from(value.get_ref<const std::string&>());
+      if (value.is_number()) number = value.get<double>();
       if (value == Json("N/A") || value.is_null()) return;
       ForeignFigure figure = like;
       figure.name += place;

@@ -75,7 +75,7 @@ class NcclReader {
     const auto bandwidth = [&](const char* name, double value) {
       figure.metric = name;
       figure.ci95.reset();
-      if (interval && interval->low > 0)
+      if (interval && interval->low > 0 && value > 0)
         figure.ci95 = Interval{value * middle / interval->high, value * middle / interval->low};
       keep(figure, value);
       figure.check.reset();

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cctype>
 #include <memory>
+#include <optional>
 
 namespace assay::report {
 
@@ -46,23 +47,23 @@ class CsvFigures {
   }
 
  private:
-  void read_header(const CsvRow& header) {
+  void read_header(const CsvRow& first) {
     static const std::vector<std::string> needed = {"time", "machine", "case", "metric", "unit", "better", "value"};
     // What `assay export csv` writes besides.
     static const std::vector<std::string> known = {"time",  "machine", "case",   "metric",     "unit",    "better",
                                                    "value", "commit",  "low",    "high",       "of_peak", "device",
                                                    "ranks", "host",    "status", "comparable", "reason"};
-    columns_ = header.fields;
+    columns_ = first.fields;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const std::string& column = columns_[i];
       if (!column.starts_with("fact.") && std::find(known.begin(), known.end(), column) == known.end())
-        throw UsageError(fmt::format("{}: line {}: unknown column {}{}", file_, header.line, in_quotes(column),
+        throw UsageError(fmt::format("{}: line {}: unknown column {}{}", file_, first.line, in_quotes(column),
                                      suggestion(column, known)));
       places_.emplace(column, i);
     }
     for (const std::string& column : needed)
       if (!places_.contains(column))
-        throw UsageError(fmt::format("{}: line {}: no column {}", file_, header.line, in_quotes(column)));
+        throw UsageError(fmt::format("{}: line {}: no column {}", file_, first.line, in_quotes(column)));
   }
 
   const std::string& field(const CsvRow& row, const char* column) const {
@@ -88,7 +89,10 @@ class CsvFigures {
     }
     const double number = value.empty() ? 0 : real(value, place + ": value");
     const std::string &low = field(row, "low"), &high = field(row, "high");
-    if (!low.empty() && !high.empty()) figure.ci95 = Interval{real(low, place + ": low"), real(high, place + ": high")};
+    if (!low.empty() && !high.empty()) {
+      figure.ci95 = Interval{real(low, place + ": low"), real(high, place + ": high")};
+      if (figure.ci95->low > figure.ci95->high) throw UsageError(place + ": low is above high");
+    }
     measured(row, place);
     figure.world = world_;
     // A row without a metric is a case that only held or did not; one without a value is unknown.
@@ -107,7 +111,7 @@ class CsvFigures {
       if (column == "time" || column == "machine" || column == "commit" || column.starts_with("fact.") ||
           column == "ranks" || column == "host" || column == "device")
         key.append(row.fields[i]).append(1, '\0');
-    if (key == last_ && !figures_.empty()) return;
+    if (key == last_) return;
     last_ = std::move(key);
     ForeignContext about;
     about.time = figures_.time(field(row, "time"), place);
@@ -140,7 +144,7 @@ class CsvFigures {
   FigureCollector figures_;
   std::vector<std::string> columns_;
   std::map<std::string, std::size_t, std::less<>> places_;
-  std::string last_;
+  std::optional<std::string> last_;  // of measured()
   std::shared_ptr<const ForeignWorld> world_;
   std::map<std::string, std::shared_ptr<const ForeignWorld>> worlds_;
 };

@@ -118,7 +118,7 @@ ForeignInput file_input(const std::string& file) {
 }
 
 std::span<const ImportFormat> import_formats() {
-  static constexpr std::array<ImportFormat, 13> formats{{
+  static constexpr std::array<ImportFormat, 12> formats{{
       {"gbench", "Google Benchmark's JSON",
        [](const ForeignInput& in) { return read_gbench(in.text(), in.file, in.commit_key); }},
       {"pytest-benchmark", "its JSON", read_pytest_benchmark},
@@ -129,7 +129,6 @@ std::span<const ImportFormat> import_formats() {
       {"bmf", "Bencher Metric Format", read_bmf},
       {"asv", "airspeed velocity's results of one commit", read_asv},
       {"hyperfine", "its JSON", read_hyperfine},
-      {"github-action", "data.js of github-action-benchmark", read_github_action},
       {"otava", "a column per series: time[,commit][,branch][,FACT]...,SERIES...", read_otava},
       {"csv", "time,machine,case,metric,unit,better,value[,commit][,status][,reason][,fact.NAME]...", read_csv},
       {"lines", "\"name value unit better\" or \"name failed|error|skipped reason\" on each line",

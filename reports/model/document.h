@@ -3,6 +3,7 @@
 #pragma once
 
 #include "harness/json/fwd.h"
+#include "harness/statistics/direction.h"
 #include "harness/statistics/statistics.h"
 
 #include <nlohmann/json.hpp>
@@ -16,6 +17,16 @@ namespace assay::report {
 
 // How good or bad a cell or verdict is; renderers choose colour and sign.
 enum class Tone { plain, good, warn, bad, faint };
+
+constexpr Tone tone_of(Direction direction) {
+  switch (direction) {
+    case Direction::slower: return Tone::bad;
+    case Direction::faster: return Tone::good;
+    case Direction::same: return Tone::plain;
+    case Direction::unknown: break;
+  }
+  return Tone::warn;
+}
 
 struct Cell {
   std::string text;  // text for people: "412 GFLOP/s"
@@ -38,8 +49,8 @@ struct Table {
   std::string id;
   std::string title;  // may be empty
   std::vector<Column> columns;
-  std::vector<std::vector<Cell>> rows;    // one cell per column
-  std::vector<std::string> anchors = {};  // one per row, to link to; may be empty
+  std::vector<std::vector<Cell>> rows = {};  // one cell per column
+  std::vector<std::string> anchors = {};     // one per row, to link to; may be empty
 };
 
 struct Text {

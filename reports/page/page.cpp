@@ -6,20 +6,11 @@
 #include "reports/hosts/hosts.h"
 #include "reports/roofline/roofline.h"
 #include "reports/scaling/scaling.h"
-#include "reports/summary/cases.h"
-#include "reports/summary/environment.h"
-#include "reports/summary/key_figures.h"
-#include "reports/summary/left_out.h"
-#include "reports/summary/method.h"
-#include "reports/summary/samples.h"
-#include "reports/summary/step_bars.h"
+#include "reports/summary/sections.h"
 #include "reports/summary/verdict.h"
 #include "reports/sweep/sweeps.h"
 
 #include <algorithm>
-#include <iterator>
-#include <utility>
-#include <vector>
 
 namespace assay::report {
 
@@ -51,7 +42,7 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
   if (!sweeps.empty()) document.members["sweeps"] = sweeps_json(sweeps);
   add(scaling_sections(runs));
   add(cost_sections(runs, options.prices));
-  if (std::any_of(found.begin(), found.end(), [](const Diagnosis& one) { return !one.fired.empty(); }))
+  if (std::ranges::any_of(found, [](const Diagnosis& one) { return !one.fired.empty(); }))
     add(diagnosis_sections(found, options.prices));
   add(roofline_sections(runs));
   add(host_figure_sections(runs));

@@ -4,8 +4,6 @@
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "harness/fitness/floors/metric_units.h"
-#include "harness/json/json.h"
 #include "harness/machine/hardware.h"
 #include "harness/runs/filled_text.h"
 #include "harness/runs/machine.h"
@@ -88,8 +86,8 @@ bool is_of(const PublishedFigure& figure, const Entry& entry, const Metric& metr
       !fitness::protocol_difference(figure, *entry.record).empty())
     return false;
   const std::vector<std::string> names = hardware_names(*entry.run, *entry.record);
-  return std::any_of(figure.hardware.begin(), figure.hardware.end(), [&](const std::string& pattern) {
-    return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(pattern, name); });
+  return std::ranges::any_of(figure.hardware, [&](const std::string& pattern) {
+    return std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); });
   });
 }
 

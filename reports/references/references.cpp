@@ -1,8 +1,6 @@
 #include "reports/references/references.h"
 
 #include "harness/core/configs.h"
-#include "harness/json/json.h"
-#include "harness/record/comparable.h"
 #include "harness/runs/figures.h"
 
 #include <algorithm>
@@ -19,7 +17,7 @@ References shipped_references() {
   std::error_code none;
   for (const fs::directory_entry& entry : fs::directory_iterator(reference_folder(), none))
     if (fs::exists(entry.path() / "run.json", none)) dirs.push_back(entry.path());
-  std::sort(dirs.begin(), dirs.end());
+  std::ranges::sort(dirs);
   return {std::make_shared<const RunSet>(read_runs(dirs)), load_published(configs_dir() / "published")};
 }
 
@@ -41,7 +39,7 @@ Beside beside(const KeyFigure& figure, const MachineRuns& machine, const Referen
     found.values.push_back(*metric->value);
     found.runs.push_back(entry.run_index);
   }
-  std::sort(found.values.begin(), found.values.end());
+  std::ranges::sort(found.values);
   return found;
 }
 

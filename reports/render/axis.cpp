@@ -121,7 +121,7 @@ std::vector<Point> thin(const std::vector<Point>& points, std::size_t max) {
 
 std::size_t points_per_curve(const std::vector<std::size_t>& lengths, std::size_t total) {
   std::vector<std::size_t> sorted = lengths;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   std::size_t left = total, curves = sorted.size();
   for (const std::size_t length : sorted) {
     if (length * curves > left) return std::max<std::size_t>(16, left / curves);

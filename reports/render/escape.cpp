@@ -1,6 +1,5 @@
 #include "reports/render/escape.h"
 
-#include <cstdint>
 #include <optional>
 
 namespace assay::report {

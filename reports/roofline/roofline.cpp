@@ -1,21 +1,16 @@
 #include "reports/roofline/roofline.h"
 
 #include "harness/core/configs.h"
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "reports/model/cells.h"
-#include "reports/model/words.h"
 #include "reports/roofline/roofs.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
-#include <set>
-#include <string>
 #include <tuple>
-#include <utility>
 
 namespace assay::report {
 
@@ -144,8 +139,7 @@ Table dot_table(const std::vector<Dot>& dots, const Roofs& roofs, const std::str
                {"intensity", "FLOP per byte", Align::right},
                {"rate", "rate", Align::right},
                {"bound", "bound by"},
-               {"of_roof", "of the measured roof", Align::right}},
-              {}};
+               {"of_roof", "of the measured roof", Align::right}}};
   const bool sheet = roofs.sheet_compute || roofs.sheet_memory;
   if (sheet) table.columns.push_back({"of_sheet", "of the sheet's roof", Align::right});
   const bool both = roofs.compute && roofs.memory;
@@ -215,8 +209,7 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
                {"gemm_rate", "its rate", Align::right},
                {"mfu_gemm", "MFU of that", Align::right},
                {"sheet", "sheet's peak", Align::right},
-               {"mfu_sheet", "MFU of the sheet", Align::right}},
-              {}};
+               {"mfu_sheet", "MFU of the sheet", Align::right}}};
   std::set<std::string> formulas, sources;
   bool lacks = false;
   for (const MachineRuns& machine : machines) {
@@ -311,7 +304,7 @@ std::vector<Section> roofline_sections(const RunSet& runs) {
         if (!first && dot->kind != Kind::memory) first = entry;
       }
       if (!first) continue;
-      std::stable_sort(dots.begin(), dots.end(), [](const Dot& a, const Dot& b) {
+      std::ranges::stable_sort(dots, [](const Dot& a, const Dot& b) {
         return std::tuple(a.kind, a.intensity, a.entry->record->key) <
                std::tuple(b.kind, b.intensity, b.entry->record->key);
       });

@@ -3,11 +3,9 @@
 #include "reports/scaling/fit.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <span>
 
 namespace assay::report::scaling {
 
@@ -183,7 +181,7 @@ std::vector<FormFit> fit_forms(std::string_view op, const std::vector<MessageLin
     fits.push_back(std::move(result));
   }
   if (fits.empty()) return fits;
-  const double best = *std::min_element(costs.begin(), costs.end());
+  const double best = *std::ranges::min_element(costs);
   std::size_t left = 0, last = 0, figures = 0;
   for (const MessageLine& line : lines) figures += line.points.size();
   for (std::size_t i = 0; i < fits.size(); ++i) {

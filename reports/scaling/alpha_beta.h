@@ -4,7 +4,6 @@
 #include "reports/scaling/collectives.h"
 
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 

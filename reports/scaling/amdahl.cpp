@@ -3,7 +3,6 @@
 #include "reports/scaling/fit.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace assay::report::scaling {
 

@@ -5,10 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <system_error>
 #include <tuple>
 
@@ -110,7 +108,7 @@ CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses)
     std::vector<Likeness> all;
     for (const auto& [likeness, group] : alike) all.push_back(likeness);
     // The group that others are compared with: the most sizes, then the most records.
-    const auto main = std::max_element(alike.begin(), alike.end(), [](const auto& a, const auto& b) {
+    const auto main = std::ranges::max_element(alike, [](const auto& a, const auto& b) {
       return std::pair(max_sizes(a.second), a.second.records) < std::pair(max_sizes(b.second), b.second.records);
     });
     for (const auto& [likeness, group] : alike) {
@@ -123,7 +121,7 @@ CollectiveSet find_collectives(const RunSet& runs, const Likenesses& likenesses)
           for (const Call& call : calls) excluded.add(title, reason + ": fitted separately", call.entry);
     }
   }
-  std::stable_sort(found.series.begin(), found.series.end(), [](const CollectiveSeries& a, const CollectiveSeries& b) {
+  std::ranges::stable_sort(found.series, [](const CollectiveSeries& a, const CollectiveSeries& b) {
     return std::tie(a.title, a.likeness) < std::tie(b.title, b.likeness);
   });
   found.excluded = excluded.list();

@@ -1,15 +1,13 @@
-#include "reports/scaling/efficiency_tables.h"
+#include "reports/scaling/tables.h"
 
 #include "harness/runs/machine.h"
 #include "reports/model/cells.h"
 #include "reports/model/words.h"
-#include "reports/scaling/efficiency.h"
+#include "reports/scaling/series.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 namespace assay::report::scaling {
 
@@ -29,7 +27,7 @@ std::string safe(const std::string& text) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
            c == '.' || c == '/';
   };
-  return text.size() <= 80 && std::all_of(text.begin(), text.end(), harmless) ? text : std::string();
+  return text.size() <= 80 && std::ranges::all_of(text, harmless) ? text : std::string();
 }
 
 // World sizes that fit on the machine, as --ranks takes them.
@@ -76,8 +74,7 @@ std::optional<Table> efficiency_table(const std::vector<Series>& series, Mode mo
                {"efficiency", "efficiency", Align::right},
                {"efficiency_ci95", "95 %", Align::right},
                {"exposed", "exposed", Align::right},
-               {"runs", "runs", Align::right}},
-              {}};
+               {"runs", "runs", Align::right}}};
   for (const Series& each : series) {
     if (each.mode != mode) continue;
     for (std::size_t i = 0; i < each.points.size(); ++i) {
@@ -103,8 +100,7 @@ std::optional<Table> excluded_table(const std::vector<Excluded>& excluded) {
                {"ranks", "ranks"},
                {"reason", "reason"},
                {"records", "records", Align::right},
-               {"place", "first one"}},
-              {}};
+               {"place", "first one"}}};
   for (const Excluded& each : excluded) {
     Cell place = text_cell(each.first.place());
     place.link = each.first.anchor();

@@ -174,9 +174,8 @@ std::optional<TermFit> fit_terms(std::span<const Observation> observations, std:
   std::vector<Mask> masks;
   for (unsigned bits = 1; bits < (1u << terms); ++bits)
     masks.push_back({(bits & 1u) != 0, (bits & 2u) != 0, (bits & 4u) != 0});
-  std::stable_sort(masks.begin(), masks.end(), [](const Mask& a, const Mask& b) {
-    return std::count(a.begin(), a.end(), true) < std::count(b.begin(), b.end(), true);
-  });
+  std::ranges::stable_sort(
+      masks, [](const Mask& a, const Mask& b) { return std::ranges::count(a, true) < std::ranges::count(b, true); });
   for (const Mask& in : masks) {
     const auto reached = best_of(all, terms, in);
     if (!reached) continue;

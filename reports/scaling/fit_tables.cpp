@@ -1,4 +1,4 @@
-#include "reports/scaling/fit_tables.h"
+#include "reports/scaling/tables.h"
 
 #include "harness/core/units.h"
 #include "reports/model/cells.h"
@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 namespace assay::report::scaling {
 
@@ -52,7 +51,7 @@ Cell bytes_cell(double bytes) {
 
 bool holds(const FittedLine& line) { return line.fit && line.fit->rms <= poor_rms; }
 
-// What a reader must know about a line before using its figures: in brief and in full.
+// A reader must know this about a line before using its figures: in brief and in full.
 struct Remark {
   std::string brief;
   std::string full;
@@ -103,8 +102,7 @@ std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
                {"limit", "max speed-up 1/s", Align::right},
                {"rms", "residual", Align::right},
                {"sizes", "world sizes", Align::right},
-               {"remark", "remark"}},
-              {}};
+               {"remark", "remark"}}};
   for (const StrongFit& fit : fits) {
     const Amdahl& amdahl = fit.amdahl;
     std::string remark;
@@ -131,8 +129,7 @@ std::optional<Table> prediction_table(const std::vector<SeriesPrediction>& predi
                {"time", "time", Align::right},
                {"time_ci95", "95 %", Align::right},
                {"efficiency", "efficiency", Align::right},
-               {"hold_out_error", "error at the largest", Align::right}},
-              {}};
+               {"hold_out_error", "error at the largest", Align::right}}};
   for (const auto& [series, prediction] : predictions) {
     const auto row = [&, &title = series->title, &judged = prediction](int ranks, Cell time, Cell interval,
                                                                        Cell share) {
@@ -162,8 +159,7 @@ std::optional<Table> model_table(const std::vector<SeriesPrediction>& prediction
                {"held_out", "held out", Align::right},
                {"measured", "measured", Align::right},
                {"predicted", "predicted", Align::right},
-               {"error", "error", Align::right}},
-              {}};
+               {"error", "error", Align::right}}};
   for (const auto& [series, prediction] : predictions)
     table.rows.push_back({text_cell(series->title),
                           text_cell(prediction.model),
@@ -185,8 +181,7 @@ std::optional<Table> message_table(const std::vector<FittedLine>& lines) {
                {"bandwidth", "algbw B", Align::right},
                {"half_size", "n1/2", Align::right},
                {"rms", "residual", Align::right},
-               {"remark", "remark"}},
-              {}};
+               {"remark", "remark"}}};
   for (const FittedLine& line : lines) {
     if (!line.fit) continue;
     // Coefficients of a line that does not fit would be mistaken for figures of the machine.
@@ -211,8 +206,7 @@ std::optional<Table> line_table(const std::vector<FittedLine>& lines) {
                {"latency_ci95", "latency A, 95 %", Align::right},
                {"bandwidth_ci95", "algbw B, 95 %", Align::right},
                {"half_size_ci95", "n1/2, 95 %", Align::right},
-               {"remark", "remark"}},
-              {}};
+               {"remark", "remark"}}};
   for (const FittedLine& line : lines) {
     const auto of = [&](std::optional<Estimate> LineFit::*member) {
       return holds(line) ? (*line.fit).*member : std::optional<Estimate>();
@@ -241,8 +235,7 @@ std::optional<Table> form_table(const std::vector<FittedForms>& all) {
                {"bandwidth_ci95", "95 %", Align::right},
                {"rms", "residual", Align::right},
                {"verdict", "verdict"},
-               {"source", "source"}},
-              {}};
+               {"source", "source"}}};
   for (const FittedForms& fitted : all) {
     for (const FormFit& fit : fitted.forms) {
       // Coefficients of a form that does not fit would be mistaken for figures of the machine.
@@ -276,8 +269,7 @@ std::optional<Table> residual_table(const std::vector<FittedLine>& lines, const 
                {"bytes", "message", Align::right},
                {"measured", "measured", Align::right},
                {"fitted", "fitted", Align::right},
-               {"residual", "residual", Align::right}},
-              {}};
+               {"residual", "residual", Align::right}}};
   const auto row = [&](const std::string& title, const char* fit, int ranks, Cell bytes, const Estimate& measured,
                        double fitted, double residual) {
     const double error = std::expm1(residual);
@@ -310,8 +302,7 @@ std::optional<Table> rank_table(const std::vector<RankSpread>& spreads) {
                {"spread", "spread", Align::right},
                {"slowest_rank", "slowest rank", Align::right},
                {"host", "its host"},
-               {"times_slowest", "slowest in"}},
-              {}};
+               {"times_slowest", "slowest in"}}};
   for (const RankSpread& spread : spreads) {
     Cell title = text_cell(spread.title);
     title.link = spread.first.anchor();

@@ -1,7 +1,6 @@
 #include "reports/scaling/likeness.h"
 
 #include "harness/json/json.h"
-#include "harness/record/comparable.h"
 #include "harness/runs/groups.h"
 #include "harness/runs/machine.h"
 #include "harness/runs/why_left_out.h"
@@ -9,9 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <regex>
-#include <set>
 
 namespace assay::report::scaling {
 
@@ -30,7 +27,7 @@ Scope scope_of(const Record& record, const std::set<std::string>& labels) {
 }
 
 bool within(std::span<const std::string_view> names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 // Calls visit(name, value) for each "name=value" of a key; parts without '=' belong to the value before them (a path).
@@ -147,11 +144,11 @@ std::string distinction(const Likeness& own, std::span<const Likeness> all) {
   static constexpr std::array<const char*, aspect_count> names{"", "", "seed ", "protocol ", "threads per rank: ", ""};
   std::string text;
   for (std::size_t i = 0; i < aspect_count; ++i) {
-    if (std::all_of(all.begin(), all.end(), [&](const Likeness& each) { return each[i] == own[i]; })) continue;
+    if (std::ranges::all_of(all, [&](const Likeness& each) { return each[i] == own[i]; })) continue;
     std::string value = or_unknown(own[i]);
     if (static_cast<Aspect>(i) == Aspect::protocol) value = value.substr(0, 8);
     if (value.ends_with('\n')) value.pop_back();
-    std::replace(value.begin(), value.end(), '\n', ' ');
+    std::ranges::replace(value, '\n', ' ');
     text += fmt::format(", {}{}", names[i], value);
   }
   return text;

@@ -1,15 +1,14 @@
-#include "reports/scaling/pictures.h"
+#include "reports/scaling/tables.h"
 
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "reports/model/cells.h"
-#include "reports/model/words.h"
-#include "reports/scaling/efficiency.h"
+#include "reports/scaling/series.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 namespace assay::report::scaling {
 

@@ -1,12 +1,11 @@
 #include "reports/scaling/prediction.h"
 
-#include "reports/scaling/efficiency.h"
+#include "reports/scaling/series.h"
 #include "reports/scaling/step_models.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
 
 namespace assay::report::scaling {
 

@@ -1,6 +1,6 @@
 #include "reports/scaling/projection.h"
 
-#include "reports/scaling/efficiency.h"
+#include "reports/scaling/series.h"
 #include "reports/scaling/step_models.h"
 
 #include <fmt/format.h>
@@ -99,8 +99,7 @@ std::optional<Projection> project(const Series& series, std::span<const int> ran
                   held->predicted / largest.time.value - 1,
                   {}};
   for (const int size : ranks) {
-    const auto known = std::find_if(series.points.begin(), series.points.end(),
-                                    [&](const WorldPoint& point) { return point.ranks == size; });
+    const auto known = std::ranges::find(series.points, size, &WorldPoint::ranks);
     if (known == series.points.end())
       made.sizes.push_back(project_to(series, tried, best, *held, size));
     else

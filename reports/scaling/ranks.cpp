@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <tuple>
 
 namespace assay::report::scaling {
@@ -61,7 +60,7 @@ std::vector<RankSpread> rank_spreads(const RunSet& runs, const Likenesses& liken
     const Record& record = *entry.record;
     if (record.world_ranks < 2 || record.status == Status::error || record.status == Status::skipped) continue;
     if (injected(record) || record.samples.unit != "s") continue;
-    if (std::count_if(record.ranks.begin(), record.ranks.end(), has_median) < 2) continue;
+    if (std::ranges::count_if(record.ranks, has_median) < 2) continue;
     std::string places;
     for (const RankResult& rank : record.ranks) places += std::to_string(rank.rank) + "=" + rank.host + "\n";
     RankGroup& group = groups[{configuration(record, {}), record.world_ranks, places, likenesses.of(entry)}];
@@ -75,8 +74,7 @@ std::vector<RankSpread> rank_spreads(const RunSet& runs, const Likenesses& liken
   }
   std::vector<RankSpread> spreads;
   for (const auto& [key, group] : groups) spreads.push_back(spread_of(group));
-  std::stable_sort(spreads.begin(), spreads.end(),
-                   [](const RankSpread& a, const RankSpread& b) { return a.spread > b.spread; });
+  std::ranges::stable_sort(spreads, std::ranges::greater(), &RankSpread::spread);
   return spreads;
 }
 

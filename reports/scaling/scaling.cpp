@@ -2,14 +2,11 @@
 #include "reports/scaling/scaling.h"
 #include "reports/model/words.h"
 
-#include "reports/scaling/efficiency_tables.h"
-#include "reports/scaling/fit_tables.h"
-#include "reports/scaling/pictures.h"
+#include "reports/scaling/tables.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 namespace assay::report {
 
@@ -35,7 +32,7 @@ void fit_collective(const CollectiveSeries& series, Fits& fits) {
     for (const MessageLine& piece : of_world)
       fits.lines.push_back({&series, piece, of_world.size() == 1, fit_line(piece)});
   const std::size_t count = pieces.front().size();
-  if (std::any_of(pieces.begin(), pieces.end(), [&](const auto& each) { return each.size() != count; })) return;
+  if (std::ranges::any_of(pieces, [&](const auto& each) { return each.size() != count; })) return;
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<MessageLine> lines;
     bool enough = false;  // one size per world size fits no message line, however many world sizes there are
@@ -46,8 +43,7 @@ void fit_collective(const CollectiveSeries& series, Fits& fits) {
       enough = enough || static_cast<int>(of_world[i].points.size()) >= min_sizes;
     }
     if (!enough) continue;
-    std::sort(all.points.begin(), all.points.end(),
-              [](const MessagePoint& a, const MessagePoint& b) { return a.bytes < b.bytes; });
+    std::ranges::sort(all.points, {}, &MessagePoint::bytes);
     fits.forms.push_back({&series, sizes_text(all), fit_forms(series.op, lines)});
   }
 }

@@ -6,11 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <map>
-#include <set>
 #include <system_error>
 #include <tuple>
 
@@ -54,7 +51,7 @@ std::optional<std::int64_t> stated_batch(const Record& record) {
   return whole(scalar_text(*found));
 }
 
-// What the mode keeps: samples per step over all ranks (strong) or of one rank (weak). Empty if unknown.
+// The mode keeps these constant: samples per step over all ranks (strong) or of one rank (weak). Empty if unknown.
 std::string batch_of(const Record& record, Mode mode) {
   const auto global = stated_batch(record);
   if (global && mode == Mode::strong) return std::to_string(*global);
@@ -183,7 +180,7 @@ void join_spellings(std::vector<Group>& groups) {
     whole.worlds = all;
   }
   std::erase_if(groups, [](const Group& group) { return group.members.empty(); });
-  for (Group& group : groups) std::sort(group.members.begin(), group.members.end(), before);
+  for (Group& group : groups) std::ranges::sort(group.members, before);
 }
 
 // Records of other tools may give only a rank's part of the batch. If the parts at several world sizes all add up to
@@ -213,12 +210,12 @@ void group_candidates(const std::vector<Candidate>& candidates, SeriesSet& found
   }
   std::vector<Group> groups;
   for (auto& [key, group] : alike) {
-    std::sort(group.members.begin(), group.members.end(), before);
+    std::ranges::sort(group.members, before);
     groups.push_back(std::move(group));
   }
   join_spellings(groups);
   // The group that others are compared with comes first: most world sizes, most records, smallest world size.
-  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
+  std::ranges::stable_sort(groups, [](const Group& a, const Group& b) {
     return std::tuple(b.worlds.size(), b.members.size(), *a.worlds.begin()) <
            std::tuple(a.worlds.size(), a.members.size(), *b.worlds.begin());
   });
@@ -309,11 +306,42 @@ SeriesSet find_series(const RunSet& runs, const Likenesses& likenesses) {
     join_shares(candidates);
     group_candidates(candidates, found, excluded);
   }
-  std::stable_sort(found.series.begin(), found.series.end(), [](const Series& a, const Series& b) {
+  std::ranges::stable_sort(found.series, [](const Series& a, const Series& b) {
     return std::tie(a.mode, a.title, a.likeness) < std::tie(b.mode, b.title, b.likeness);
   });
   found.excluded = excluded.list();
   return found;
+}
+
+Estimate efficiency(Mode mode, const Estimate& base_time, int base_ranks, const Estimate& time, int ranks) {
+  const Estimate faster = ratio(base_time, time);
+  return mode == Mode::weak ? faster : scaled(faster, static_cast<double>(base_ranks) / ranks);
+}
+
+Estimate efficiency(const Series& series, std::size_t point) {
+  if (point == 0) return {1, std::nullopt};
+  const WorldPoint& base = series.points.front();
+  return efficiency(series.mode, base.time, base.ranks, series.points[point].time, series.points[point].ranks);
+}
+
+void ExclusionList::add(const std::string& title, const std::string& reason, const Entry& entry, bool minor) {
+  Excluded& excluded = lines_[{title, reason}];
+  if (excluded.records++ == 0) {
+    excluded.title = title;
+    excluded.reason = reason;
+    excluded.minor = minor;
+    excluded.first = entry;
+  }
+  const int ranks = entry.record->world_ranks;
+  const auto place = std::ranges::lower_bound(excluded.ranks, ranks);
+  if (place == excluded.ranks.end() || *place != ranks) excluded.ranks.insert(place, ranks);
+}
+
+std::vector<Excluded> ExclusionList::list() {
+  std::vector<Excluded> all;
+  for (auto& [key, excluded] : lines_) all.push_back(std::move(excluded));
+  lines_.clear();
+  return all;
 }
 
 }  // namespace assay::report::scaling

@@ -1,15 +1,36 @@
 // Finds series: training cases that differ only in world size.
 #pragma once
 
-#include "reports/scaling/estimate.h"
-#include "reports/scaling/excluded.h"
+#include "harness/runs/run_set.h"
+#include "reports/model/estimate.h"
 #include "reports/scaling/likeness.h"
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay::report::scaling {
+
+// Records left out of the figures, listed by case and reason.
+struct Excluded {
+  std::string title;
+  std::vector<int> ranks;  // ascending, unique
+  std::string reason;
+  std::size_t records = 0;
+  bool minor = false;  // reported elsewhere (skipped, broken) or not expected here: listed only in the table
+  Entry first;         // in the order in which they were added
+};
+
+class ExclusionList {
+ public:
+  void add(const std::string& title, const std::string& reason, const Entry& entry, bool minor = false);
+  std::vector<Excluded> list();  // sorted by title, then reason
+
+ private:
+  std::map<std::pair<std::string, std::string>, Excluded> lines_;
+};
 
 // Strong scaling keeps the global batch, weak scaling the batch per rank.
 enum class Mode { strong, weak };
@@ -49,5 +70,13 @@ SeriesSet find_series(const RunSet& runs, const Likenesses& likenesses);
 
 // The time of a case: the named metric in seconds, else the median of its samples, else that of its slowest rank.
 std::optional<Estimate> time_of(const Entry& entry, std::string_view metric);
+
+// Scaling efficiency of a series against its smallest world size.
+
+// Strong: N0 T(N0) / (N T(N)); weak: T(N0) / T(N), with N0 the smallest world size of the series. 1 is linear scaling.
+// The interval is that of the ratio of both times (see ratio()).
+Estimate efficiency(Mode mode, const Estimate& base_time, int base_ranks, const Estimate& time, int ranks);
+// The efficiency of a point; that of the first is 1 by definition, without an interval.
+Estimate efficiency(const Series& series, std::size_t point);
 
 }  // namespace assay::report::scaling

@@ -59,7 +59,7 @@ std::vector<TriedModel> try_models(Mode mode, std::span<const WorldPoint> points
 }
 
 const TriedModel& best_model(const std::vector<TriedModel>& tried) {
-  return *std::min_element(tried.begin(), tried.end(), [](const TriedModel& a, const TriedModel& b) {
+  return *std::ranges::min_element(tried, [](const TriedModel& a, const TriedModel& b) {
     // On ties, the simpler one, which comes first.
     return a.variance < b.variance * (1 - 1e-6);
   });

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 namespace assay::report::sizing {
@@ -24,21 +23,21 @@ std::optional<std::int64_t> machines_for(std::int64_t gpus, std::int64_t each) {
 }
 
 bool sold_as(const HardwareSheet& sheet, const std::string& accelerator) {
-  return std::any_of(sheet.sold_as.begin(), sheet.sold_as.end(),
-                     [&](const std::string& name) { return compare_names(name, accelerator) == 0; });
+  return std::ranges::any_of(sheet.sold_as,
+                             [&](const std::string& name) { return compare_names(name, accelerator) == 0; });
 }
 
-// By the name that catalogues use, or by the device's own.
+// Compares with the name that catalogues use, and with the device's own.
 bool is_sheet_of(const HardwareSheet& sheet, const std::string& gpu) {
-  return sold_as(sheet, gpu) || std::any_of(sheet.match.begin(), sheet.match.end(),
-                                            [&](const std::string& pattern) { return matches(pattern, gpu); });
+  return sold_as(sheet, gpu) ||
+         std::ranges::any_of(sheet.match, [&](const std::string& pattern) { return matches(pattern, gpu); });
 }
 
 // Owners may also give a part of the device's name.
 bool describes(const std::string& gpu, const HardwareSheet& sheet) {
-  return !gpu.empty() && (is_sheet_of(sheet, gpu) ||
-                          std::any_of(sheet.match.begin(), sheet.match.end(),
-                                      [&](const std::string& pattern) { return matches("*" + gpu + "*", pattern); }));
+  return !gpu.empty() && (is_sheet_of(sheet, gpu) || std::ranges::any_of(sheet.match, [&](const std::string& pattern) {
+                            return matches("*" + gpu + "*", pattern);
+                          }));
 }
 
 // Why no sheet could take an entry; empty if one can.
@@ -47,9 +46,8 @@ std::string why_not(const std::string& gpu, std::optional<double> gpus, std::opt
   if (gpu.empty()) return gpus == 0.0 ? "no GPU" : "neither \"gpu\" nor an instance type of the shipped lists";
   if (!gpus || *gpus < 1 || *gpus != std::floor(*gpus)) return "no whole number of GPUs";
   if (!usd) return "no price on demand";
-  const bool known = std::any_of(sheets.begin(), sheets.end(), [&](const HardwareSheet& sheet) {
-    return owned ? describes(gpu, sheet) : is_sheet_of(sheet, gpu);
-  });
+  const bool known = std::ranges::any_of(
+      sheets, [&](const HardwareSheet& sheet) { return owned ? describes(gpu, sheet) : is_sheet_of(sheet, gpu); });
   return known ? "" : fmt::format("GPUs that no hardware sheet describes ({})", one_line(gpu, 60));
 }
 
@@ -124,8 +122,8 @@ bool surely_before(const Candidate& a, const Candidate& b) {
 bool not_ordered(const Candidate& a, const Candidate& b) { return !surely_before(a, b) && !surely_before(b, a); }
 
 std::size_t place_of(const Candidate& candidate, std::span<const Candidate* const> all) {
-  return 1 + static_cast<std::size_t>(std::count_if(
-                 all.begin(), all.end(), [&](const Candidate* other) { return surely_before(*other, candidate); }));
+  return 1 + static_cast<std::size_t>(
+                 std::ranges::count_if(all, [&](const Candidate* other) { return surely_before(*other, candidate); }));
 }
 
 }  // namespace assay::report::sizing

@@ -64,7 +64,7 @@ Interval ends_of(const Estimate& estimate) {
   return estimate.interval.value_or(Interval{estimate.value, estimate.value});
 }
 
-// What of the measured speed remains if another number of ranks works together.
+// The part of the measured speed that remains if another number of ranks works together.
 Interval at_ranks(const Measured& measured, std::int64_t gpus, const Published& published) {
   Interval speed = ends_of(measured.items_per_gpu);
   if (!measured.ranks || *measured.ranks == gpus) return speed;
@@ -103,9 +103,8 @@ StepTime from_sheet(const HardwareSheet& sheet, const Work& work, std::int64_t g
     step.source = fmt::format("a lower bound from {}'s sheet; no upper one: nothing like it is published", sheet.name);
     return step;
   }
-  const auto slowest = *std::min_element(runs.begin(), runs.end(), [&](const PublishedRun* a, const PublishedRun* b) {
-    return a->utilization(peak) < b->utilization(peak);
-  });
+  const auto slowest = *std::ranges::min_element(
+      runs, [&](const PublishedRun* a, const PublishedRun* b) { return a->utilization(peak) < b->utilization(peak); });
   const double mfu = slowest->utilization(peak);
   step.seconds.high = std::max(step.seconds.low, work.flops / (mfu * peak));
   step.source =
@@ -144,8 +143,7 @@ StepTime forecast(const HardwareSheet& sheet, std::span<const HardwareSheet> she
   if (own) return from_record(*own, work, gpus, published);
   std::optional<StepTime> best;
   for (const Measured& each : measured) {
-    const auto from = std::find_if(sheets.begin(), sheets.end(),
-                                   [&](const HardwareSheet& known) { return known.name == each.hardware; });
+    const auto from = std::ranges::find(sheets, each.hardware, &HardwareSheet::name);
     if (from == sheets.end()) continue;
     const auto step = from_other(*from, sheet, each, work, gpus, published);
     const auto width = [](const StepTime& one) { return *one.seconds.high / one.seconds.low; };

@@ -2,8 +2,6 @@
 
 #include "harness/json/json.h"
 
-#include <cmath>
-
 namespace assay::report::sizing {
 
 namespace {
@@ -57,7 +55,7 @@ std::vector<double> read_ascending(const Cursor& at, std::size_t count) {
   std::vector<double> values;
   for (const Cursor& each : at.elements())
     if (const auto value = each.number(0, max_figure)) values.push_back(*value);
-  if (values.size() != count || !std::is_sorted(values.begin(), values.end())) {
+  if (values.size() != count || !std::ranges::is_sorted(values)) {
     at.error("must be " + std::to_string(count) + " ascending numbers");
     values.assign(count, 0);
   }

@@ -8,11 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <map>
-#include <optional>
-#include <set>
-#include <utility>
 
 namespace assay::report::sizing {
 

@@ -27,8 +27,7 @@ void check_sets(const std::vector<std::string>& sets) {
   static const std::vector<std::string> names = {"accumulate", "precision", "seq"};
   for (const std::string& text : sets)
     for (const std::string& pair : split_commas(text))
-      if (const std::string name = pair.substr(0, pair.find('='));
-          std::find(names.begin(), names.end(), name) == names.end())
+      if (const std::string name = pair.substr(0, pair.find('=')); std::ranges::find(names, name) == names.end())
         throw UsageError(fmt::format("size: --set {}: cannot be set here{}", one_line(pair), suggestion(name, names)));
 }
 
@@ -46,7 +45,7 @@ std::vector<HardwareSheet> read_hardware_list(const std::string& list) {
 }
 
 void add_sheet(std::vector<HardwareSheet>& sheets, const HardwareSheet& sheet) {
-  if (std::none_of(sheets.begin(), sheets.end(), [&](const auto& known) { return known.name == sheet.name; }))
+  if (std::ranges::none_of(sheets, [&](const auto& known) { return known.name == sheet.name; }))
     sheets.push_back(sheet);
 }
 

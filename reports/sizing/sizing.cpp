@@ -32,7 +32,7 @@ class Sizing {
   SizeAnswer answer() {
     for (const HardwareSheet& sheet : asked_.hardware)
       for (const std::int64_t gpus : asked_.gpus) judge(sheet, gpus);
-    std::stable_sort(answer_.ranked.begin(), answer_.ranked.end(), [](const Sized& a, const Sized& b) {
+    std::ranges::stable_sort(answer_.ranked, [](const Sized& a, const Sized& b) {
       const auto order = [](const Sized& each) {
         const auto usd = each.candidate.usd();
         // Without a price, GPU hours stand for it.
@@ -167,8 +167,7 @@ Range Sized::items_per_gpu() const {
 std::vector<const Sized*> SizeAnswer::best() const {
   std::vector<const Sized*> all;
   for (const Sized& each : ranked)
-    if (std::none_of(all.begin(), all.end(),
-                     [&](const Sized* one) { return one->candidate.hardware == each.candidate.hardware; }))
+    if (std::ranges::none_of(all, [&](const Sized* one) { return one->candidate.hardware == each.candidate.hardware; }))
       all.push_back(&each);
   return all;
 }

@@ -1,13 +1,12 @@
-#include "reports/summary/cases.h"
+#include "reports/summary/sections.h"
 
+#include "harness/core/text.h"
 #include "harness/runs/figures.h"
 #include "harness/runs/groups.h"
-#include "reports/model/words.h"
 #include "reports/summary/case_table.h"
 #include "reports/summary/collective_table.h"
 
 #include <algorithm>
-#include <map>
 
 namespace assay::report {
 
@@ -49,10 +48,8 @@ std::vector<Section> tables_of(const RunSet& runs, const char* id, const char* t
       families[one.newest().record->family].push_back(std::move(row));
     }
     for (const auto& [family, members] : families) {
-      Table table{family.empty() ? "cases" : family,
-                  machines.size() > 1 ? family + ", " + machine.title : family,
-                  case_columns(wanted),
-                  {}};
+      Table table{family.empty() ? "cases" : family, machines.size() > 1 ? family + ", " + machine.title : family,
+                  case_columns(wanted)};
       for (const CaseRow& row : members) table.rows.push_back(case_row(row, wanted));
       section.blocks.push_back(std::move(table));
     }

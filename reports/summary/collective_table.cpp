@@ -1,16 +1,12 @@
 #include "reports/summary/collective_table.h"
 
+#include "harness/core/text.h"
 #include "harness/json/json.h"
 #include "harness/runs/figures.h"
-#include "reports/model/words.h"
 
 #include <fmt/core.h>
 
-#include <array>
-#include <cstdint>
 #include <cstdlib>
-#include <map>
-#include <optional>
 #include <tuple>
 
 namespace assay::report {

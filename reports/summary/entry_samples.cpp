@@ -1,13 +1,8 @@
 #include "reports/summary/entry_samples.h"
 
-#include "harness/core/error.h"
-#include "harness/statistics/statistics.h"
-
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <tuple>
-#include <vector>
 
 namespace assay::report {
 
@@ -20,8 +15,7 @@ EntrySamples samples_of(const Entry& entry) {
     samples.problem = error.what();
     return samples;
   }
-  const bool timed =
-      at.size() == values.size() && std::all_of(at.begin(), at.end(), [](double t) { return std::isfinite(t); });
+  const bool timed = at.size() == values.size() && std::ranges::all_of(at, [](double t) { return std::isfinite(t); });
   const std::vector<int> throttled = entry.record->samples.throttled.value_or(std::vector<int>());
   const std::set<int> set_aside(throttled.begin(), throttled.end());
   std::vector<double> others;

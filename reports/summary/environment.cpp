@@ -1,20 +1,14 @@
-#include "reports/summary/environment.h"
+#include "reports/summary/sections.h"
 
-#include "harness/core/words.h"
+#include "harness/core/text.h"
 #include "harness/json/json.h"
 #include "harness/machine/finding.h"
 #include "harness/runs/groups.h"
 #include "reports/model/cells.h"
-#include "reports/model/words.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
 
 namespace assay::report {
 
@@ -110,7 +104,7 @@ std::map<std::string, std::string> facts_of(const RunSet& runs, const MachineRun
   std::map<std::string, std::string> facts;
   for (std::size_t i = 0; i < machine.runs.size(); ++i) {
     for (auto& [name, value] : facts_of(runs.runs()[machine.runs[i]])) {
-      if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
+      if (std::ranges::find(order, name) == order.end()) order.push_back(name);
       others[name].insert(value);
       facts[name] = std::move(value);
     }
@@ -123,8 +117,7 @@ std::map<std::string, std::string> facts_of(const RunSet& runs, const MachineRun
 std::optional<Table> findings_table(const RunSet& runs, const std::vector<MachineRuns>& machines) {
   Table table{"findings",
               "Findings that affect the figures",
-              {{"severity", "severity"}, {"seen", "seen"}, {"effect", "effect"}, {"fix", "fix"}},
-              {}};
+              {{"severity", "severity"}, {"seen", "seen"}, {"effect", "effect"}, {"fix", "fix"}}};
   if (machines.size() > 1) table.columns.push_back({"machines", "machines"});
   std::map<std::vector<std::string>, std::vector<std::string>> found;  // severity, seen, effect, fix: machines
   for (const MachineRuns& machine : machines) {
@@ -155,7 +148,7 @@ std::vector<Section> environment_sections(const RunSet& runs) {
   std::vector<std::string> order;
   std::vector<std::map<std::string, std::string>> facts;
   for (std::size_t i = 0; i < columns; ++i) facts.push_back(facts_of(runs, machines[i], order));
-  Table table{"environment", "", {{"fact", "fact"}}, {}};
+  Table table{"environment", "", {{"fact", "fact"}}};
   for (std::size_t i = 0; i < columns; ++i)
     table.columns.push_back({machines.size() == 1 ? "value" : fmt::format("machine_{}", i + 1),
                              machines.size() == 1 ? "value" : machines[i].title});

@@ -1,8 +1,8 @@
 #include "reports/summary/key_figures.h"
 
+#include "harness/core/text.h"
 #include "harness/runs/figures.h"
 #include "reports/answers/answers.h"
-#include "reports/model/words.h"
 #include "reports/references/references.h"
 #include "reports/summary/case_table.h"
 #include "reports/summary/key_bars.h"
@@ -10,8 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <tuple>
 
 namespace assay::report {
@@ -40,11 +38,9 @@ class Chooser {
     loaders();
     training();
     others();
-    std::stable_sort(found_.begin(), found_.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.worth < b.worth; });
+    std::ranges::stable_sort(found_, {}, &Candidate::worth);
     if (found_.size() > max_figures) found_.resize(max_figures);
-    std::stable_sort(found_.begin(), found_.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.place < b.place; });
+    std::ranges::stable_sort(found_, {}, &Candidate::place);
     std::vector<KeyFigure> figures;
     for (Candidate& one : found_) figures.push_back(std::move(one.figure));
     return figures;
@@ -137,7 +133,7 @@ class Chooser {
           if (const Metric* step = find_metric(*entry->record, "step_time")) longest = std::max(longest, *step->value);
       models.push_back({-longest, model});
     }
-    std::sort(models.begin(), models.end());
+    std::ranges::sort(models);
     int n = 0;
     for (const auto& [longest, model] : models) {
       const std::string& family = families[model];
@@ -200,7 +196,7 @@ std::vector<Section> key_figure_sections(const RunSet& runs, const References& r
       besides.push_back(beside(figure, machine, references));
       wanted.published = wanted.published || !besides.back().published.empty();
     }
-    Table table{"figures", machines.size() > 1 ? machine.title : "", case_columns(wanted), {}};
+    Table table{"figures", machines.size() > 1 ? machine.title : "", case_columns(wanted)};
     for (std::size_t i = 0; i < figures.size(); ++i) {
       CaseRow row{figures[i].entry, figures[i].metric, figures[i].title};
       row.published = besides[i].published;

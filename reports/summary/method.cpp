@@ -1,21 +1,16 @@
-#include "reports/summary/method.h"
+#include "reports/summary/sections.h"
 
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
 #include "harness/runs/groups.h"
 #include "reports/model/cells.h"
-#include "reports/model/words.h"
 #include "reports/summary/entry_samples.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <utility>
 
 namespace assay::report {
 
@@ -169,10 +164,10 @@ class SharedLabels {
 
   std::optional<Table> table() const {
     if (marks_.empty()) return std::nullopt;
-    Table table{"labels", "Labels of many records", {{"mark", "mark"}, {"name", "label"}, {"value", "value"}}, {}};
+    Table table{"labels", "Labels of many records", {{"mark", "mark"}, {"name", "label"}, {"value", "value"}}};
     std::vector<std::pair<std::size_t, Label>> order;
     for (const auto& [label, mark] : marks_) order.push_back({std::stoul(mark.substr(1)), label});
-    std::sort(order.begin(), order.end());
+    std::ranges::sort(order);
     for (const auto& [number, label] : order)
       table.rows.push_back({{fmt::format("L{}", number), nullptr}, {label.first, nullptr}, {label.second, nullptr}});
     return table;
@@ -201,10 +196,8 @@ std::vector<Section> method_sections(const RunSet& runs) {
     ++count;
   }
   std::map<std::string, std::string> names;
-  Table shared{"protocols",
-               "Protocols",
-               {{"protocol", "protocol"}, {"words", "in words"}, {"cases", "cases", Align::right}},
-               {}};
+  Table shared{
+      "protocols", "Protocols", {{"protocol", "protocol"}, {"words", "in words"}, {"cases", "cases", Align::right}}};
   for (const auto& [hash, what] : protocols) {
     const std::string name = fmt::format("P{}", names.size() + 1);
     names[hash] = name;
@@ -224,8 +217,7 @@ std::vector<Section> method_sections(const RunSet& runs) {
                {"samples", "samples: median (5 % – 95 %)"},
                {"checks", "checks"},
                {"spans", "time spent"},
-               {"labels", "labels"}},
-              {}};
+               {"labels", "labels"}}};
   for (const Entry* entry : entries) {
     const Record& record = *entry->record;
     const Attributes all = record.attributes();
@@ -262,8 +254,7 @@ std::vector<Section> normal_sections(const RunSet& runs) {
                     {"metric", "metric"},
                     {"value", "value", Align::right},
                     {"reference", "of reference", Align::right},
-                    {"source", "the reference's source"}},
-                   {}};
+                    {"source", "the reference's source"}}};
   for (const Entry* entry : entries) {
     const Record& record = *entry->record;
     for (const Metric& metric : record.metrics) {
@@ -281,8 +272,7 @@ std::vector<Section> normal_sections(const RunSet& runs) {
   Section section{"normal", "Is this normal?", {}, false};
   Table sources{"peaks",
                 "Peaks that figures are compared with",
-                {{"metric", "metric"}, {"peak", "peak and source"}, {"figures", "figures", Align::right}},
-                {}};
+                {{"metric", "metric"}, {"peak", "peak and source"}, {"figures", "figures", Align::right}}};
   for (const auto& [what, count] : peaks)
     sources.rows.push_back({{what.first, nullptr},
                             {what.second == "–" ? "not given by the record" : what.second, nullptr},

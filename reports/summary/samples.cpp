@@ -1,8 +1,7 @@
-#include "reports/summary/samples.h"
+#include "reports/summary/sections.h"
 
 #include "harness/core/units.h"
 #include "harness/runs/groups.h"
-#include "harness/statistics/statistics.h"
 #include "reports/model/cells.h"
 #include "reports/summary/entry_samples.h"
 #include "reports/summary/key_figures.h"
@@ -11,12 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace assay::report {
 
@@ -29,8 +22,8 @@ constexpr std::size_t max_bins = 24;      // of a distribution
 // Bin width 2 IQR / cbrt(n) (Freedman & Diaconis 1981), with 1 to `max_bins` bins.
 Figure distribution(const EntrySamples& samples, const std::string& id, const std::string& title,
                     const std::string& unit) {
-  const double low = *std::min_element(samples.values.begin(), samples.values.end());
-  const double high = *std::max_element(samples.values.begin(), samples.values.end());
+  const double low = *std::ranges::min_element(samples.values);
+  const double high = *std::ranges::max_element(samples.values);
   const double spread = quantile(samples.values, 0.75) - quantile(samples.values, 0.25);
   const double width = 2 * spread / std::cbrt(static_cast<double>(samples.values.size()));
   std::size_t bins = 1;
@@ -102,7 +95,7 @@ std::optional<Figure> time_line(const Entry& entry, const EntrySamples& samples,
   Curve curve{"sample", Mark::line_and_points, {}};
   for (std::size_t i = 0; i < samples.at.size(); ++i)
     curve.points.push_back({samples.at[i], samples.values[i] / middle});
-  std::stable_sort(curve.points.begin(), curve.points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
+  std::ranges::stable_sort(curve.points, {}, &Point::x);
   thin(curve.points);
   figure.curves.push_back(std::move(curve));
   std::string said = "sample " + format_quantity(middle, entry.record->samples.unit);
@@ -110,8 +103,8 @@ std::optional<Figure> time_line(const Entry& entry, const EntrySamples& samples,
     if (auto more = sensor_curve(*entry.record, sensor, said)) figure.curves.push_back(std::move(*more));
   figure.alt =
       fmt::format("{} over time, each curve relative to its median: {}; samples from {} to {} of their median.", title,
-                  said, format_percent(*std::min_element(samples.values.begin(), samples.values.end()) / middle),
-                  format_percent(*std::max_element(samples.values.begin(), samples.values.end()) / middle));
+                  said, format_percent(*std::ranges::min_element(samples.values) / middle),
+                  format_percent(*std::ranges::max_element(samples.values) / middle));
   return figure;
 }
 
@@ -126,8 +119,7 @@ std::vector<Section> sample_sections(const RunSet& runs) {
                {"p5", "5 %", Align::right},
                {"p95", "95 %", Align::right},
                {"count", "samples", Align::right},
-               {"disturbed", "disturbed", Align::right}},
-              {}};
+               {"disturbed", "disturbed", Align::right}}};
   const std::vector<MachineRuns>& machines = by_machine(runs);
   std::set<const Entry*> pictured;               // one entry may have several figures
   std::vector<std::pair<Cell, Cell>> throttled;  // one per row: how many, and the median of the others
@@ -163,7 +155,7 @@ std::vector<Section> sample_sections(const RunSet& runs) {
     }
   }
   if (table.rows.empty()) return {};
-  if (std::any_of(throttled.begin(), throttled.end(), [](const auto& cells) { return !cells.first.data.is_null(); })) {
+  if (std::ranges::any_of(throttled, [](const auto& cells) { return !cells.first.data.is_null(); })) {
     table.columns.push_back({"throttled", "throttled", Align::right});
     table.columns.push_back({"unthrottled_median", "median of the others", Align::right});
     for (std::size_t i = 0; i < throttled.size(); ++i) {

@@ -1,15 +1,12 @@
-#include "reports/summary/step_bars.h"
+#include "reports/summary/sections.h"
 
 #include "harness/runs/figures.h"
 #include "harness/runs/groups.h"
 #include "reports/model/cells.h"
-#include "reports/model/words.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 namespace assay::report {
 
@@ -29,7 +26,7 @@ std::vector<Section> step_sections(const RunSet& runs) {
   constexpr std::size_t max_rows = 20;
   Section section{"steps", "Where a training step goes", {}, false};
   Bars bars{"step-bars", "", "", {}, {}};
-  Table table{"steps", "", {{"case", "case"}, {"step", "step", Align::right}}, {}};
+  Table table{"steps", "", {{"case", "case"}, {"step", "step", Align::right}}};
   for (const auto& [span, title] : spans) {
     bars.parts.emplace_back(title);
     table.columns.push_back({std::string(span), title, Align::right});

@@ -1,14 +1,13 @@
 #include "reports/sweep/sweeps.h"
 
+#include "harness/core/text.h"
 #include "harness/record/flags.h"
 #include "harness/runs/groups.h"
 #include "reports/model/cells.h"
-#include "reports/model/words.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 namespace assay::report {
 
@@ -85,8 +84,7 @@ Table table_of(const Sweep& sweep, std::size_t index) {
                {"share", "of the best", Align::right},
                {"planned_memory", "memory planned", Align::right},
                {"verdict", "verdict"},
-               {"remark", ""}},
-              {}};
+               {"remark", ""}}};
   const auto add = [&](const SweepPoint& point, const std::string& text) {
     const Record& record = *point.entry->record;
     Cell value = text_cell(number(point.value));
@@ -172,7 +170,7 @@ std::vector<Sweep> find_sweeps(const RunSet& runs) {
   }
   for (Sweep& sweep : sweeps) {
     for (auto* points : {&sweep.points, &sweep.unfit})
-      std::stable_sort(points->begin(), points->end(), [](const auto& a, const auto& b) { return a.value < b.value; });
+      std::ranges::stable_sort(*points, [](const auto& a, const auto& b) { return a.value < b.value; });
     find_knee(sweep);
   }
   return sweeps;

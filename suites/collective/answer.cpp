@@ -128,7 +128,7 @@ class TypedAnswer final : public Answer {
   }
   static std::vector<T> to_elements(const std::vector<std::int64_t>& values) {
     std::vector<T> elements(values.size());
-    std::transform(values.begin(), values.end(), elements.begin(), [](std::int64_t x) { return element<T>(x); });
+    std::ranges::transform(values, elements.begin(), [](std::int64_t x) { return element<T>(x); });
     return elements;
   }
 

@@ -11,7 +11,6 @@
 #include "suites/collective/world_check.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 namespace assay {

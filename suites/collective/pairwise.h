@@ -2,10 +2,13 @@
 #pragma once
 
 #include "harness/plan/case.h"
+#include "harness/sampling/sampler.h"
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace assay::collective {
 
@@ -24,5 +27,16 @@ struct PairwiseParams {
 // forth, and the time is for one way (as in the OSU latency benchmark, timed by the rank that starts); larger ones
 // stream one way until the last has arrived. The record holds the matrix of the medians of every direction.
 std::unique_ptr<Case> make_pairwise(const PairwiseParams& params);
+
+// Names the slow links and members that a matrix of pairs shows.
+
+// Seconds per message by sender (row) and receiver (column); the diagonal is empty.
+using PairTimes = std::vector<std::vector<std::optional<RoundResult>>>;
+
+enum class Members { hosts, ranks };
+
+// "slow host c: ...", "slow rank 1: ...", "slow link a -> b: ...", as found by find_slow_pairs: the worst 20, worst
+// first. `names` are host names, or "rank 1". Empty for fewer than three members.
+std::vector<std::string> name_slow(const PairTimes& times, const std::vector<std::string>& names, Members members);
 
 }  // namespace assay::collective

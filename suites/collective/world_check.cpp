@@ -5,12 +5,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace assay::collective {
 

@@ -1,9 +1,7 @@
 #include "suites/dataloader/dataloader.h"
 
-#include "suites/dataloader/image_case.h"
 #include "suites/dataloader/loader_case.h"
 #include "suites/dataloader/source.h"
-#include "suites/dataloader/token_case.h"
 #include "workloads/data/generated_set.h"
 #include "workloads/data/image_stream.h"
 #include "workloads/data/token_stream.h"

@@ -1,7 +1,6 @@
-#include "suites/dataloader/image_case.h"
+#include "suites/dataloader/loader_case.h"
 
 #include "harness/device/cpu/team.h"
-#include "suites/dataloader/loader_case.h"
 #include "workloads/data/image_stream.h"
 #include "workloads/data/reference.h"
 #include "workloads/data/synthetic_image.h"

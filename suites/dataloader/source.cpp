@@ -6,10 +6,7 @@
 #include "workloads/data/image_set.h"
 #include "workloads/data/token_set.h"
 
-#include <filesystem>
-#include <map>
 #include <mutex>
-#include <utility>
 
 namespace assay::dataloader {
 

@@ -1,7 +1,6 @@
-#include "suites/dataloader/token_case.h"
+#include "suites/dataloader/loader_case.h"
 
 #include "harness/device/cpu/team.h"
-#include "suites/dataloader/loader_case.h"
 #include "workloads/data/token_stream.h"
 
 #include <algorithm>

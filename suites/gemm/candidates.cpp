@@ -1,12 +1,12 @@
 // Search among the forms of a product.
 #include "suites/gemm/candidates.h"
 
+#include "harness/core/clock.h"
 #include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -32,7 +32,7 @@ int preference(ops::WeightForm form) {
 Offer candidates_for(ops::Backend& backend, const Shape& shape) {
   Offer offer;
   for (const auto form : {ops::WeightForm::plain, ops::WeightForm::packed, ops::WeightForm::inner_product}) {
-    ops::Made<ops::Matmul> made = backend.make(shape.desc(form));
+    ops::Made<ops::Matmul> made = backend.make<ops::Matmul>(shape.desc(form));
     if (made)
       offer.candidates.push_back({.form = form, .op = made.take(), .weights = {}});
     else
@@ -43,8 +43,8 @@ Offer candidates_for(ops::Backend& backend, const Shape& shape) {
 
 void time_candidates(std::span<Candidate> candidates, Device& device, Stream& stream, const Trial& trial,
                      double budget_seconds) {
-  const auto begin = std::chrono::steady_clock::now();
-  const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  const Clock::time_point begin = Clock::now();
+  const auto spent = [&] { return seconds_since(begin); };
   const auto start = device.make_event();
   const auto stop = device.make_event();
   const auto sample = [&](const Candidate& candidate, int repetitions) {

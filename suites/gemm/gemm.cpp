@@ -1,6 +1,7 @@
 // The gemm family: tries every form of a product, then measures and verifies the best.
 #include "suites/gemm/gemm.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/configs.h"
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
@@ -17,7 +18,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 namespace assay {
@@ -191,8 +191,8 @@ class GemmCase final : public Case {
     host_a_ = device_->allocate(shape_.a_bytes(), Memory::host);
     host_b_ = device_->allocate(shape_.b_bytes(), Memory::host);
     host_row_ = device_->allocate(static_cast<std::size_t>(shape_.n) * size_of(shape_.types.out), Memory::host);
-    const bool seven_bits = std::any_of(offer.candidates.begin(), offer.candidates.end(),
-                                        [](const Candidate& c) { return c.op->saturates_pairs(); });
+    const bool seven_bits =
+        std::ranges::any_of(offer.candidates, [](const Candidate& c) { return c.op->saturates_pairs(); });
     if (seven_bits && context.outputs.protocol.data == "uniform") {
       context.outputs.protocol.data = "uniform7";
       context.outputs.flags.push_back("int8 sums saturate on this instruction set: u8 operands kept below 128");
@@ -253,11 +253,10 @@ class GemmCase final : public Case {
     constexpr double long_enough = 0.02;
     // The first call also compiles the reordering, which a long one does not show.
     for (int turn = 0; turn < 2 && candidate.pack_seconds < long_enough; ++turn) {
-      const auto start = std::chrono::steady_clock::now();
+      const Clock::time_point start = Clock::now();
       candidate.op->pack(*stream_, b_.at(0), candidate.weights.at(0));
       stream_->synchronize();
-      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-      candidate.pack_seconds = elapsed.count();
+      candidate.pack_seconds = seconds_since(start);
     }
     for (int slot = 1; slot < rotation_.slots; ++slot)
       device_->copy(candidate.weights.at(slot), candidate.weights.at(0), candidate.weights.bytes, *stream_);

@@ -5,12 +5,7 @@
 #include "harness/device/cpu/near_node.h"
 #include "harness/machine/root.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstdint>
-#include <functional>
-#include <iterator>
 
 namespace assay::launch {
 
@@ -33,7 +28,7 @@ constexpr OpInfo ops[] = {{GpuOp::kernel, 1, 1000, false},        {GpuOp::kernel
                           {GpuOp::copy_d2h, 1, 100, true}};
 
 const OpInfo& info_of(GpuOp op) {
-  return *std::find_if(std::begin(ops), std::end(ops), [op](const OpInfo& info) { return info.op == op; });
+  return *std::ranges::find_if(ops, [op](const OpInfo& info) { return info.op == op; });
 }
 
 class CudaLaunchCase final : public Case {

@@ -4,8 +4,6 @@
 #include "harness/plan/case.h"
 
 #include <memory>
-#include <string>
-#include <vector>
 
 namespace assay::launch {
 

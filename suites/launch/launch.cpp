@@ -1,12 +1,9 @@
 // The launch family and its two cases.
 #include "suites/launch/launch.h"
 
-#include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
 #include "suites/launch/cuda_case.h"
 #include "suites/launch/handoff.h"
-
-#include <vector>
 
 namespace assay {
 

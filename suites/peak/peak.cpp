@@ -1,17 +1,16 @@
 // The peak family: register-only loops on a core or all of them, each pass checked against its closed form.
 #include "suites/peak/peak.h"
 
+#include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
 #include "harness/sensors/telemetry.h"
-#include "harness/statistics/statistics.h"
 #include "suites/peak/kernels.h"
 #include "suites/peak/operands.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -30,9 +29,9 @@ constexpr int search_rounds = 5;
 constexpr double clearly_faster = 1.05;
 
 double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start);
 }
 
 // State of one thread, on its own cache lines.

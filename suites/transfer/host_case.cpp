@@ -2,13 +2,15 @@
 #include "harness/core/error.h"
 #include "harness/core/module.h"
 #include "harness/device/cpu/near_node.h"
+#include "harness/machine/machine.h"
 #include "harness/machine/root.h"
 #include "suites/transfer/cases.h"
 #include "suites/transfer/device_copies.h"
-#include "suites/transfer/host_buffer.h"
 #include "suites/transfer/side_thread.h"
 
 #include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -21,6 +23,45 @@ std::unique_ptr<DeviceCopies> load_device_copies() {
 }
 
 namespace {
+
+// The GPU at this bus address ("0000:e0:00.0"), from the kernel; its link also from NVML, in case a container or a
+// virtual bus hides it. Nullopt if neither knows it.
+std::optional<GpuPart> gpu_on_bus(const std::string& uuid, const std::string& pci) {
+  std::optional<GpuPart> found;
+  for (GpuPart& gpu : probe_gpus(Root()))
+    if (gpu.pci == pci) found = std::move(gpu);
+  if (found && found->link_speed && found->link_width && found->max_link_speed && found->max_link_width) return found;
+  std::string why_not;
+  const auto nvml = Nvml::load(why_not);
+  const auto device = nvml ? nvml->find(uuid, pci) : std::nullopt;
+  if (!device) return found;
+  if (!found) found.emplace();
+  add_link(*device, *found);
+  return found;
+}
+
+// Allocates and touches every page from the node's CPUs, if this process may use them, so the pages are there.
+Buffer allocate_near(Device& device, std::size_t bytes, Memory memory, std::optional<int> node) {
+  const cpu::RunsOnNode near(node);
+  Buffer buffer = device.allocate(bytes, memory);
+  if (bytes > 0) std::memset(buffer.data(), 0, bytes);
+  return buffer;
+}
+
+// The node of the page at this address; nothing if the system does not say.
+std::optional<int> node_of(const void* address) {
+  constexpr unsigned long flag_node = 1, flag_address = 2;  // MPOL_F_*, whose header <numaif.h> is libnuma's
+  int node = -1;
+  if (syscall(SYS_get_mempolicy, &node, nullptr, 0, address, flag_node | flag_address) != 0 || node < 0)
+    return std::nullopt;
+  return node;
+}
+
+// "gen 5 x16"; "unknown" if the kernel does not report it.
+std::string link_text(std::optional<double> gigatransfers, std::optional<std::int64_t> width) {
+  const std::optional<int> generation = pcie_generation(gigatransfers);
+  return generation && width ? fmt::format("gen {} x{}", *generation, *width) : "unknown";
+}
 
 // The largest median of any rank, and the largest bounds of its interval.
 Summary slowest(Communicator& comm, Summary own) {
@@ -233,7 +274,7 @@ class HostCase final : public Case {
       stream_->synchronize();
     }
     std::vector<std::uint64_t> places(wrong.place, wrong.place + std::min<std::uint64_t>(wrong.count, Wrong::kept));
-    std::sort(places.begin(), places.end());
+    std::ranges::sort(places);
     for (const std::uint64_t place : places)
       detail.push_back(fmt::format("{}: byte {} of {}", way.name, place, bytes_));
     return wrong.count;

@@ -5,8 +5,6 @@
 #include "suites/transfer/cases.h"
 #include "suites/transfer/device_copies.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace assay::transfer {
@@ -146,17 +144,15 @@ class PairCase final : public Case {
   }
 
   const Group& slowest() const {
-    return *std::max_element(groups_.begin(), groups_.end(), [](const Group& a, const Group& b) {
-      return median(a.result.seconds) < median(b.result.seconds);
-    });
+    return *std::ranges::max_element(
+        groups_, [](const Group& a, const Group& b) { return median(a.result.seconds) < median(b.result.seconds); });
   }
   std::string slowest_pair() const {
     const Group& group = slowest();
     if (form_.at_once == AtOnce::both_ways)
       return fmt::format("GPU {} and GPU {}", group.ways.front().from, group.ways.front().to);
     const auto& times = group.result.by_way;
-    const auto at = std::max_element(times.begin(), times.end(),
-                                     [](const auto& a, const auto& b) { return median(a) < median(b); });
+    const auto at = std::ranges::max_element(times, [](const auto& a, const auto& b) { return median(a) < median(b); });
     return name_of(group.ways[static_cast<std::size_t>(at - times.begin())]);
   }
   static std::string name_of(const PairWay& way) { return fmt::format("GPU {} to GPU {}", way.from, way.to); }

@@ -318,9 +318,7 @@ class Import(AssayCase):
                     {"name": "h2d", "status": "Passed", "bandwidth_description": "bandwidth (GB/s)", "bandwidth_matrix": [["5"]]}]}},
                  (("h2d/row=0/column=0", "bandwidth"), (5e9, "B/s", "higher"))),
                 ("rccl-tests", NCCL_TABLE, (("f/float/sum/bytes=1073741824/in_place", "busbw"), (458.30e9, "B/s", "higher"))),
-                ("otava", "time,a_latency\n2026-01-01,5\n", (("a_latency", "value"), (5, "1", "lower"))),
-                ("github-action", 'window.BENCHMARK_DATA = {"entries": {"x": [{"date": 1767225600000, "tool": "go", "benches":'
-                 ' [{"name": "a", "value": 5, "unit": "s"}]}]}}', (("a", "value"), (5, "s", "lower")))):
+                ("otava", "time,a_latency\n2026-01-01,5\n", (("a_latency", "value"), (5, "1", "lower")))):
             with self.subTest(format):
                 self.write("f", text)
                 done = self.assay("import", format, "f", "--out", format)

@@ -9,7 +9,7 @@
 #include "tests/emulation/cudnn_tensors.h"
 #include "tests/emulation/runtime.h"
 #include "workloads/ops/backend.h"
-#include "workloads/ops/cuda/cudnn/attention.h"
+#include "workloads/ops/cuda/cudnn/graphs.h"
 
 #include <fmt/format.h>
 
@@ -74,7 +74,7 @@ class EmulatedAttention final : public Plan {
     const auto* lengths = static_cast<const std::int32_t*>(at[attention_lengths]);
     NoStream stream;
     if (!d_.backward) {
-      const auto op = oracle->attention_forward(desc()).take();
+      const auto op = oracle->make<AttentionForward>(desc()).take();
       std::vector<double> scratch(op->workspace_bytes() / sizeof(double) + 1);
       op->run(stream, {.q = at[attention_q],
                        .k = at[attention_k],
@@ -90,7 +90,7 @@ class EmulatedAttention final : public Plan {
         for (std::int64_t t = lengths[row / d_.heads]; t < d_.seq; ++t) spoil(sums + row * d_.seq + t, sizeof(float));
       return;
     }
-    const auto op = oracle->attention_backward(desc()).take();
+    const auto op = oracle->make<AttentionBackward>(desc()).take();
     std::vector<double> scratch(op->workspace_bytes() / sizeof(double) + 1);
     op->run(stream, {.q = at[attention_q],
                      .k = at[attention_k],

@@ -5,7 +5,7 @@
 #include "tests/emulation/cudnn_tensors.h"
 #include "tests/emulation/runtime.h"
 #include "workloads/ops/backend.h"
-#include "workloads/ops/cuda/cudnn/convolution.h"
+#include "workloads/ops/cuda/cudnn/graphs.h"
 #include "workloads/ops/cuda/cudnn/plan.h"
 
 #include <fmt/format.h>
@@ -55,20 +55,22 @@ class EmulatedConvolution final : public Plan {
       case ConvolutionPass::forward: {
         const auto from = copy_of(x, d_.dtype, x_count()), weights = copy_of(w, d_.dtype, w_count());
         out.resize(y_count());
-        oracle->conv_forward(desc).take()->run(stream, {.x = from.data(), .packed = weights.data(), .y = out.data()});
+        oracle->make<ConvForward>(desc).take()->run(stream,
+                                                    {.x = from.data(), .packed = weights.data(), .y = out.data()});
         return put(out, y, d_.dtype);
       }
       case ConvolutionPass::backward_data: {
         const auto dy = copy_of(y, d_.dtype, y_count()), weights = copy_of(w, d_.dtype, w_count());
         out.resize(x_count());
-        oracle->conv_backward_data(desc).take()->run(stream,
-                                                     {.dy = dy.data(), .packed = weights.data(), .dx = out.data()});
+        oracle->make<ConvBackwardData>(desc).take()->run(stream,
+                                                         {.dy = dy.data(), .packed = weights.data(), .dx = out.data()});
         return put(out, x, d_.dtype);
       }
       case ConvolutionPass::backward_weights: {
         const auto from = copy_of(x, d_.dtype, x_count()), dy = copy_of(y, d_.dtype, y_count());
         out.resize(w_count());
-        oracle->conv_backward_weights(desc).take()->run(stream, {.x = from.data(), .dy = dy.data(), .dw = out.data()});
+        oracle->make<ConvBackwardWeights>(desc).take()->run(stream,
+                                                            {.x = from.data(), .dy = dy.data(), .dw = out.data()});
         return put(out, w, d_.gradient);
       }
     }

@@ -8,7 +8,7 @@
 #include "tests/emulation/cudnn_tensors.h"
 #include "tests/emulation/runtime.h"
 #include "workloads/ops/backend.h"
-#include "workloads/ops/cuda/cudnn/batch_norm.h"
+#include "workloads/ops/cuda/cudnn/graphs.h"
 #include "workloads/ops/cuda/cudnn/pool.h"
 
 #include <fmt/format.h>
@@ -112,13 +112,13 @@ class EmulatedBatchNorm final : public EmulatedPlan {
     std::vector<float> variance = copy_of(at[batch_norm_running_variance], DType::f32, channels);
     NoStream stream;
     oracle()
-        .batch_norm_forward({.rows = d_.rows,
-                             .channels = d_.channels,
-                             .relu = d_.relu,
-                             .residual = d_.residual,
-                             .training = d_.training,
-                             .epsilon = static_cast<double>(d_.epsilon),
-                             .momentum = static_cast<double>(d_.momentum)})
+        .make<BatchNormForward>({.rows = d_.rows,
+                                 .channels = d_.channels,
+                                 .relu = d_.relu,
+                                 .residual = d_.residual,
+                                 .training = d_.training,
+                                 .epsilon = static_cast<double>(d_.epsilon),
+                                 .momentum = static_cast<double>(d_.momentum)})
         .take()
         ->run(stream, {.x = x.data(),
                        .residual = residual.data(),
@@ -173,11 +173,11 @@ class EmulatedBatchNormGradient final : public EmulatedPlan {
     std::vector<float> dx(count), dresidual(d_.relu_and_residual ? count : 0);
     NoStream stream;
     oracle()
-        .batch_norm_backward({.rows = d_.rows,
-                              .channels = d_.channels,
-                              .relu = d_.relu_and_residual,
-                              .residual = d_.relu_and_residual,
-                              .two_gradients = d_.two_gradients})
+        .make<BatchNormBackward>({.rows = d_.rows,
+                                  .channels = d_.channels,
+                                  .relu = d_.relu_and_residual,
+                                  .residual = d_.relu_and_residual,
+                                  .two_gradients = d_.two_gradients})
         .take()
         ->run(stream, {.dy = dy.data(),
                        .dy_other = d_.two_gradients ? other.data() : nullptr,
@@ -212,15 +212,15 @@ class EmulatedAveragePool final : public EmulatedPlan {
     std::vector<float> y(static_cast<std::size_t>(d_.n * d_.p() * d_.q() * d_.c));
     NoStream stream;
     oracle()
-        .pool_forward({.kind = PoolKind::average,
-                       .n = d_.n,
-                       .h = d_.h,
-                       .w = d_.w,
-                       .c = d_.c,
-                       .window_h = d_.window_h,
-                       .window_w = d_.window_w,
-                       .stride = d_.stride,
-                       .padding = d_.padding})
+        .make<PoolForward>({.kind = PoolKind::average,
+                            .n = d_.n,
+                            .h = d_.h,
+                            .w = d_.w,
+                            .c = d_.c,
+                            .window_h = d_.window_h,
+                            .window_w = d_.window_w,
+                            .stride = d_.stride,
+                            .padding = d_.padding})
         .take()
         ->run(stream, {.x = x.data(), .y = y.data()});
     put(y, at[pool_y], d_.dtype);

@@ -28,7 +28,7 @@ TEST(BatchNormGradient, OfEveryInput) {
     const Values dy = normal(count, "dy"), other = normal(count, "other");
     Values running_mean(scale.size()), running_variance(scale.size(), 1), y(x.size()), mean(scale.size()),
         inverse(scale.size());
-    const auto forward = make(&Backend::batch_norm_forward, d);
+    const auto forward = make(&Backend::make<BatchNormForward>, d);
     const auto loss = [&] {
       run(*forward, BatchNormForward::Args{.x = x.data(),
                                            .residual = residual.data(),
@@ -44,17 +44,18 @@ TEST(BatchNormGradient, OfEveryInput) {
     loss();
     Values dx = space(count), dresidual = space(count);
     Values dscale = s.accumulate ? Values(scale.size(), 0.5) : space(s.channels), dshift = dscale;
-    run(*make(&Backend::batch_norm_backward, d), BatchNormBackward::Args{.dy = dy.data(),
-                                                                         .dy_other = s.join ? other.data() : nullptr,
-                                                                         .x = x.data(),
-                                                                         .y = y.data(),
-                                                                         .scale = scale.data(),
-                                                                         .saved_mean = mean.data(),
-                                                                         .saved_inverse_deviation = inverse.data(),
-                                                                         .dx = dx.data(),
-                                                                         .dresidual = dresidual.data(),
-                                                                         .dscale = dscale.data(),
-                                                                         .dshift = dshift.data()});
+    run(*make(&Backend::make<BatchNormBackward>, d),
+        BatchNormBackward::Args{.dy = dy.data(),
+                                .dy_other = s.join ? other.data() : nullptr,
+                                .x = x.data(),
+                                .y = y.data(),
+                                .scale = scale.data(),
+                                .saved_mean = mean.data(),
+                                .saved_inverse_deviation = inverse.data(),
+                                .dx = dx.data(),
+                                .dresidual = dresidual.data(),
+                                .dscale = dscale.data(),
+                                .dshift = dshift.data()});
     if (s.accumulate)
       for (Values* gradient : {&dscale, &dshift})
         for (double& g : *gradient) g -= 0.5;
@@ -77,7 +78,7 @@ TEST(BatchNorm, RunningStatistics) {
                               .y = y.data(),
                               .saved_mean = saved.data(),
                               .saved_inverse_deviation = saved.data()};
-  const auto op = make(&Backend::batch_norm_forward, d);
+  const auto op = make(&Backend::make<BatchNormForward>, d);
   run(*op, args);
   EXPECT_DOUBLE_EQ(mean[0], 0.75 * 10 + 0.25 * 3);
   EXPECT_DOUBLE_EQ(variance[0], 0.75 * 2 + 0.25 * 14 / 3);
@@ -115,7 +116,7 @@ TEST(NormGradient, OfEveryInput) {
            bias = normal(s.columns, "bias");
     const Values dy = normal(count, "dy"), dsum = normal(count, "dsum");
     Values y = space(count), sum = space(count), mean = space(s.rows), inverse = space(s.rows);
-    const auto forward = make(&Backend::norm_forward, d);
+    const auto forward = make(&Backend::make<NormForward>, d);
     // The sum also reaches the loss directly, as in a residual stream.
     const auto loss = [&] {
       run(*forward, NormForward::Args{.x = x.data(),
@@ -131,15 +132,15 @@ TEST(NormGradient, OfEveryInput) {
     loss();
     Values dx = space(count);
     Values dweight = s.accumulate ? Values(weight.size(), 0.5) : space(s.columns), dbias = dweight;
-    run(*make(&Backend::norm_backward, d), NormBackward::Args{.dy = dy.data(),
-                                                              .sum = s.residual ? sum.data() : x.data(),
-                                                              .weight = weight.data(),
-                                                              .saved_mean = mean.data(),
-                                                              .saved_inverse_deviation = inverse.data(),
-                                                              .dsum = s.residual ? dsum.data() : nullptr,
-                                                              .dx = dx.data(),
-                                                              .dweight = dweight.data(),
-                                                              .dbias = dbias.data()});
+    run(*make(&Backend::make<NormBackward>, d), NormBackward::Args{.dy = dy.data(),
+                                                                   .sum = s.residual ? sum.data() : x.data(),
+                                                                   .weight = weight.data(),
+                                                                   .saved_mean = mean.data(),
+                                                                   .saved_inverse_deviation = inverse.data(),
+                                                                   .dsum = s.residual ? dsum.data() : nullptr,
+                                                                   .dx = dx.data(),
+                                                                   .dweight = dweight.data(),
+                                                                   .dbias = dbias.data()});
     if (s.accumulate)
       for (Values* gradient : {&dweight, &dbias})
         for (double& g : *gradient) g -= 0.5;
@@ -172,14 +173,15 @@ TEST(PoolGradient, OfTheImage) {
     Values x = normal(d.n * d.h * d.w * d.c, "x");
     const Values dy = normal(d.n * d.p() * d.q() * d.c, "dy");
     Values y(dy.size()), dx = space(std::ssize(x));
-    const auto forward = make(&Backend::pool_forward, d);
+    const auto forward = make(&Backend::make<PoolForward>, d);
     std::vector<std::byte> saved(forward->saved_bytes());
     const auto loss = [&] {
       run(*forward, PoolForward::Args{.x = x.data(), .y = y.data(), .saved = saved.data()});
       return dot(y, dy);
     };
     loss();
-    run(*make(&Backend::pool_backward, d), PoolBackward::Args{.dy = dy.data(), .saved = saved.data(), .dx = dx.data()});
+    run(*make(&Backend::make<PoolBackward>, d),
+        PoolBackward::Args{.dy = dy.data(), .saved = saved.data(), .dx = dx.data()});
     expect_gradients(loss, {{"x", &x, &dx}});
   }
 }

@@ -33,7 +33,7 @@ TEST(MatmulGradient, OfAFeedForwardLayer) {
     first.bias = true;
     first.epilogue = s.forward;
     first.form = WeightForm::packed;
-    const auto up = make(&Backend::make, first), down = make(&Backend::make, second);
+    const auto up = make(&Backend::make<Matmul>, first), down = make(&Backend::make<Matmul>, second);
     Values packed(up->packed_bytes() / sizeof(double));
     const auto loss = [&] {
       up->pack(stream(), w.data(), packed.data());
@@ -53,10 +53,11 @@ TEST(MatmulGradient, OfAFeedForwardLayer) {
     const double start = 0.5;
     Values dw = s.accumulate ? Values(w.size(), start) : space(s.hidden * s.in);
     Values dbias = s.accumulate ? Values(bias.size(), start) : space(s.hidden);
-    run(*make(&Backend::make, to_z), MatmulArgs{.a = dout.data(), .b = v.data(), .out = dz.data(), .aux = z.data()});
-    run(*make(&Backend::make, to_x), MatmulArgs{.a = dz.data(), .b = w.data(), .out = dx.data()});
-    run(*make(&Backend::make, to_v), MatmulArgs{.a = dout.data(), .b = a.data(), .out = dv.data()});
-    run(*make(&Backend::make, to_w),
+    run(*make(&Backend::make<Matmul>, to_z),
+        MatmulArgs{.a = dout.data(), .b = v.data(), .out = dz.data(), .aux = z.data()});
+    run(*make(&Backend::make<Matmul>, to_x), MatmulArgs{.a = dz.data(), .b = w.data(), .out = dx.data()});
+    run(*make(&Backend::make<Matmul>, to_v), MatmulArgs{.a = dout.data(), .b = a.data(), .out = dv.data()});
+    run(*make(&Backend::make<Matmul>, to_w),
         MatmulArgs{.a = dz.data(), .b = x.data(), .out = dw.data(), .row_sums = dbias.data()});
     if (s.accumulate) {
       for (double& g : dw) g -= start;
@@ -81,17 +82,17 @@ TEST(ConvGradient, OfInputAndWeights) {
     const Values dy = normal(d.n * d.p() * d.q() * d.k, "dy");
     Values y(dy.size()), packed(w.size()), dx = space(std::ssize(x));
     Values dw = d.accumulate ? Values(w.size(), 0.5) : space(std::ssize(w));
-    const auto forward = make(&Backend::conv_forward, d);
+    const auto forward = make(&Backend::make<ConvForward>, d);
     const auto loss = [&] {
       forward->pack(stream(), w.data(), packed.data());
       run(*forward, ConvForward::Args{.x = x.data(), .packed = packed.data(), .y = y.data()});
       return dot(y, dy);
     };
     loss();
-    const auto data = make(&Backend::conv_backward_data, d);
+    const auto data = make(&Backend::make<ConvBackwardData>, d);
     data->pack(stream(), w.data(), packed.data());
     run(*data, ConvBackwardData::Args{.dy = dy.data(), .packed = packed.data(), .dx = dx.data()});
-    run(*make(&Backend::conv_backward_weights, d),
+    run(*make(&Backend::make<ConvBackwardWeights>, d),
         ConvBackwardWeights::Args{.x = x.data(), .dy = dy.data(), .dw = dw.data()});
     if (d.accumulate)
       for (double& g : dw) g -= 0.5;

@@ -32,7 +32,7 @@ TEST(AttentionGradient, OfQueriesKeysAndValues) {
            v = normal(tokens * d.v_stride, "v");
     const Values dout = normal(count, "dout");
     Values out = space(count), log_sum_exp = space(tokens * d.heads);
-    const auto forward = make(&Backend::attention_forward, d);
+    const auto forward = make(&Backend::make<AttentionForward>, d);
     const auto loss = [&] {
       run(*forward, AttentionForward::Args{.q = q.data(),
                                            .k = k.data(),
@@ -45,16 +45,16 @@ TEST(AttentionGradient, OfQueriesKeysAndValues) {
     loss();
     // Gaps between rows have no gradient and are not written.
     Values dq(q.size()), dk(k.size()), dv(v.size());
-    run(*make(&Backend::attention_backward, d), AttentionBackward::Args{.q = q.data(),
-                                                                        .k = k.data(),
-                                                                        .v = v.data(),
-                                                                        .lengths = s.lengths.data(),
-                                                                        .out = out.data(),
-                                                                        .dout = dout.data(),
-                                                                        .log_sum_exp = log_sum_exp.data(),
-                                                                        .dq = dq.data(),
-                                                                        .dk = dk.data(),
-                                                                        .dv = dv.data()});
+    run(*make(&Backend::make<AttentionBackward>, d), AttentionBackward::Args{.q = q.data(),
+                                                                             .k = k.data(),
+                                                                             .v = v.data(),
+                                                                             .lengths = s.lengths.data(),
+                                                                             .out = out.data(),
+                                                                             .dout = dout.data(),
+                                                                             .log_sum_exp = log_sum_exp.data(),
+                                                                             .dq = dq.data(),
+                                                                             .dk = dk.data(),
+                                                                             .dv = dv.data()});
     expect_gradients(loss, {{"q", &q, &dq}, {"k", &k, &dk}, {"v", &v, &dv}});
   }
 }
@@ -80,15 +80,15 @@ TEST(Attention, MasksFutureKeysAndPadding) {
                               .lengths = lengths.data(),
                               .out = out.data(),
                               .log_sum_exp = log_sum_exp.data()};
-  run(*make(&Backend::attention_forward, d), args);
+  run(*make(&Backend::make<AttentionForward>, d), args);
   EXPECT_DOUBLE_EQ(out[0], 8);
   EXPECT_DOUBLE_EQ(out[1], 0.25 * 8 + 0.75 * 4);
   EXPECT_DOUBLE_EQ(log_sum_exp[1], std::log(4.0));
   d.causal = false;
-  run(*make(&Backend::attention_forward, d), args);
+  run(*make(&Backend::make<AttentionForward>, d), args);
   EXPECT_DOUBLE_EQ(out[0], 5);
   d.lengths = true;
-  run(*make(&Backend::attention_forward, d), args);
+  run(*make(&Backend::make<AttentionForward>, d), args);
   EXPECT_DOUBLE_EQ(out[0], 8);
   EXPECT_DOUBLE_EQ(out[1], 0);
 }
@@ -105,7 +105,7 @@ TEST(RotaryGradient, IsTheInverseRotation) {
     }
     Values x = normal(count, "x"), y;
     const Values dy = normal(count, "dy");
-    const auto turn = make(&Backend::rotary, d);
+    const auto turn = make(&Backend::make<Rotary>, d);
     const auto loss = [&] {
       y = x;
       run(*turn, Rotary::Args{.x = y.data(), .cosine = cosine.data(), .sine = sine.data()});
@@ -114,7 +114,7 @@ TEST(RotaryGradient, IsTheInverseRotation) {
     loss();
     Values dx = dy;
     d.inverse = true;
-    run(*make(&Backend::rotary, d), Rotary::Args{.x = dx.data(), .cosine = cosine.data(), .sine = sine.data()});
+    run(*make(&Backend::make<Rotary>, d), Rotary::Args{.x = dx.data(), .cosine = cosine.data(), .sine = sine.data()});
     expect_gradients(loss, {{"x", &x, &dx}});
   }
 }
@@ -140,7 +140,7 @@ TEST(EmbeddingGradient, OfEveryTable) {
            types = normal(d.types * d.width, "types");
     const Values dy = normal(tokens * d.width, "dy");
     Values y = space(tokens * d.width);
-    const auto forward = make(&Backend::embedding_forward, d);
+    const auto forward = make(&Backend::make<EmbeddingForward>, d);
     const auto loss = [&] {
       run(*forward, EmbeddingForward::Args{.ids = ids.data(),
                                            .type_ids = type_ids.data(),
@@ -156,12 +156,12 @@ TEST(EmbeddingGradient, OfEveryTable) {
     };
     Values dtable = start(table, d.accumulate_table), dpositions = start(positions, d.accumulate_others),
            dtypes = start(types, d.accumulate_others);
-    run(*make(&Backend::embedding_backward, d), EmbeddingBackward::Args{.ids = ids.data(),
-                                                                        .type_ids = type_ids.data(),
-                                                                        .dy = dy.data(),
-                                                                        .dtable = dtable.data(),
-                                                                        .dpositions = dpositions.data(),
-                                                                        .dtypes = dtypes.data()});
+    run(*make(&Backend::make<EmbeddingBackward>, d), EmbeddingBackward::Args{.ids = ids.data(),
+                                                                             .type_ids = type_ids.data(),
+                                                                             .dy = dy.data(),
+                                                                             .dtable = dtable.data(),
+                                                                             .dpositions = dpositions.data(),
+                                                                             .dtypes = dtypes.data()});
     if (d.accumulate_table)
       for (double& g : dtable) g -= 0.5;
     if (d.accumulate_others)
@@ -183,12 +183,12 @@ TEST(ActivationGradient, OfEveryKind) {
       for (double& value : x) value *= 2;
       const Values dy = normal(3 * columns, "dy");
       Values y = space(3 * columns), dx = space(std::ssize(x));
-      const auto forward = make(&Backend::activation_forward, d);
+      const auto forward = make(&Backend::make<ActivationForward>, d);
       const auto loss = [&] {
         run(*forward, ActivationForward::Args{.x = x.data(), .y = y.data()});
         return dot(y, dy);
       };
-      run(*make(&Backend::activation_backward, d),
+      run(*make(&Backend::make<ActivationBackward>, d),
           ActivationBackward::Args{.x = x.data(), .dy = dy.data(), .dx = dx.data()});
       expect_gradients(loss, {{"x", &x, &dx}});
     }
@@ -206,7 +206,7 @@ TEST(CrossEntropyGradient, OfTheLogits) {
     const float scale = 0.375f;
     Values logits = normal(d.rows * d.stride, "logits"), work, row_losses = space(d.rows);
     LossSums sums;
-    const auto op = make(&Backend::cross_entropy, d);
+    const auto op = make(&Backend::make<CrossEntropy>, d);
     const auto loss = [&] {
       work = logits;
       sums = {};
@@ -239,7 +239,7 @@ TEST(CrossEntropy, CountsCorrectRows) {
   const float scale = 1;
   LossSums sums{.loss = 1, .valid = 10, .correct = 4};
   const Values before = logits;
-  run(*make(&Backend::cross_entropy, d),
+  run(*make(&Backend::make<CrossEntropy>, d),
       CrossEntropy::Args{.logits = logits.data(), .targets = targets.data(), .scale = &scale, .sums = &sums});
   EXPECT_EQ(logits, before);
   EXPECT_EQ(sums.valid, 12);

@@ -87,7 +87,7 @@ Outputs forward(Side& side, AttentionForward& op, const Attention& shape, const 
 }
 
 TEST_P(AttentionParity, Forward) {
-  expect_agreement(kind(), &Backend::attention_forward, desc(),
+  expect_agreement(kind(), &Backend::make<AttentionForward>, desc(),
                    [&](Side& side, AttentionForward& op) { return forward(side, op, shape(), desc()); });
 }
 
@@ -95,8 +95,8 @@ TEST_P(AttentionParity, Backward) {
   const AttentionDesc d = desc();
   const DType stored = storage_type(d.dtype);
   Side oracle = oracle_side();
-  const Outputs saved = forward(oracle, *oracle.backend().attention_forward(d).take(), shape(), d);
-  expect_agreement(kind(), &Backend::attention_backward, d, [&](Side& side, AttentionBackward& op) {
+  const Outputs saved = forward(oracle, *oracle.backend().make<AttentionForward>(d).take(), shape(), d);
+  expect_agreement(kind(), &Backend::make<AttentionBackward>, d, [&](Side& side, AttentionBackward& op) {
     const Operands in(side, d, shape().fused, true), gradients(side, d, shape().fused, false);
     AttentionBackward::Args args;
     args.q = in.q;

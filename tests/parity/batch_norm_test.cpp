@@ -67,13 +67,13 @@ Outputs forward(Side& side, BatchNormForward& op, const Batch& s, DType dtype, b
 }
 
 TEST_P(BatchNormParity, Forward) {
-  expect_agreement(kind(), &Backend::batch_norm_forward, desc(),
+  expect_agreement(kind(), &Backend::make<BatchNormForward>, desc(),
                    [&](Side& side, BatchNormForward& op) { return forward(side, op, shape(), dtype(), true); });
 }
 
 TEST_P(BatchNormParity, ForwardAgainLeavesRunningStatistics) {
   if (!shape().options.training) GTEST_SKIP() << "evaluation never updates running statistics";
-  expect_agreement(kind(), &Backend::batch_norm_forward, desc(),
+  expect_agreement(kind(), &Backend::make<BatchNormForward>, desc(),
                    [&](Side& side, BatchNormForward& op) { return forward(side, op, shape(), dtype(), false); });
 }
 
@@ -83,7 +83,7 @@ TEST_P(BatchNormParity, Backward) {
   const std::int64_t count = s.rows * s.channels;
   const DType stored = statistic(dtype());
   Side oracle = oracle_side();
-  const Outputs saved = forward(oracle, *oracle.backend().batch_norm_forward(desc()).take(), s, dtype(), true);
+  const Outputs saved = forward(oracle, *oracle.backend().make<BatchNormForward>(desc()).take(), s, dtype(), true);
   const auto tolerance = [&](DType out, double cancelled = 0) {
     return tolerance_of(OpGroup::batch_norm_backward, dtype(), out, s.rows, cancelled);
   };
@@ -93,35 +93,36 @@ TEST_P(BatchNormParity, Backward) {
   double squares = 0;
   for (std::int64_t c = 0; c < s.channels; ++c) squares += std::pow(scale.at(c) * saved[4].value.at(c), 2);
   const double cancelled = std::isfinite(squares) ? std::sqrt(squares / static_cast<double>(s.channels)) : 0;
-  expect_agreement(kind(), &Backend::batch_norm_backward, desc(), [&](Side& side, BatchNormBackward& op) -> Outputs {
-    BatchNormBackward::Args args;
-    void* dy = side.put(Tensor::normal(dtype(), count, "dy"));
-    void* other = side.put(Tensor::normal(dtype(), count, "other"));
-    args.dy = dy;
-    if (s.options.other) args.dy_other = other;
-    args.x = side.put(Tensor::normal(dtype(), count, "x", 1, s.options.mean));
-    args.y = side.put(saved[0].value);
-    args.scale = side.put(scale);
-    args.shift = side.put(Tensor::normal(stored, s.channels, "shift"));
-    args.saved_mean = side.put(saved[3].value);
-    args.saved_inverse_deviation = side.put(saved[4].value);
-    const Place place = op.in_place() ? s.options.place : Place::separate;
-    args.dx = place == Place::dx_on_dy ? dy : place == Place::dx_on_other ? other : side.space(dtype(), count);
-    if (s.options.residual) args.dresidual = place == Place::dresidual_on_dy ? dy : side.space(dtype(), count);
-    const auto gradient = [&] {
-      return s.options.accumulate ? side.put(Tensor::normal(stored, s.channels, "gradient"))
-                                  : side.space(stored, s.channels);
-    };
-    args.dscale = gradient();
-    args.dshift = gradient();
-    side.run(op, args);
-    Outputs outputs{{"dx", side.get(args.dx, dtype(), count), tolerance(dtype(), cancelled)},
-                    {"dscale", side.get(args.dscale, stored, s.channels), tolerance(stored)},
-                    {"dshift", side.get(args.dshift, stored, s.channels), tolerance(stored)}};
-    if (s.options.residual)
-      outputs.push_back({"dresidual", side.get(args.dresidual, dtype(), count), tolerance(dtype())});
-    return outputs;
-  });
+  expect_agreement(
+      kind(), &Backend::make<BatchNormBackward>, desc(), [&](Side& side, BatchNormBackward& op) -> Outputs {
+        BatchNormBackward::Args args;
+        void* dy = side.put(Tensor::normal(dtype(), count, "dy"));
+        void* other = side.put(Tensor::normal(dtype(), count, "other"));
+        args.dy = dy;
+        if (s.options.other) args.dy_other = other;
+        args.x = side.put(Tensor::normal(dtype(), count, "x", 1, s.options.mean));
+        args.y = side.put(saved[0].value);
+        args.scale = side.put(scale);
+        args.shift = side.put(Tensor::normal(stored, s.channels, "shift"));
+        args.saved_mean = side.put(saved[3].value);
+        args.saved_inverse_deviation = side.put(saved[4].value);
+        const Place place = op.in_place() ? s.options.place : Place::separate;
+        args.dx = place == Place::dx_on_dy ? dy : place == Place::dx_on_other ? other : side.space(dtype(), count);
+        if (s.options.residual) args.dresidual = place == Place::dresidual_on_dy ? dy : side.space(dtype(), count);
+        const auto gradient = [&] {
+          return s.options.accumulate ? side.put(Tensor::normal(stored, s.channels, "gradient"))
+                                      : side.space(stored, s.channels);
+        };
+        args.dscale = gradient();
+        args.dshift = gradient();
+        side.run(op, args);
+        Outputs outputs{{"dx", side.get(args.dx, dtype(), count), tolerance(dtype(), cancelled)},
+                        {"dscale", side.get(args.dscale, stored, s.channels), tolerance(stored)},
+                        {"dshift", side.get(args.dshift, stored, s.channels), tolerance(stored)}};
+        if (s.options.residual)
+          outputs.push_back({"dresidual", side.get(args.dresidual, dtype(), count), tolerance(dtype())});
+        return outputs;
+      });
 }
 
 INSTANTIATE_TEST_SUITE_P(

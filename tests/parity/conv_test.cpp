@@ -23,7 +23,7 @@ class ConvParity : public Parity<Conv> {
 
 TEST_P(ConvParity, Forward) {
   const ConvDesc d = desc();
-  expect_agreement(kind(), &Backend::conv_forward, d, [&](Side& side, ConvForward& op) -> Outputs {
+  expect_agreement(kind(), &Backend::make<ConvForward>, d, [&](Side& side, ConvForward& op) -> Outputs {
     ConvForward::Args args;
     args.x = side.put(Tensor::normal(d.dtype, x_count(d), "x"));
     args.packed = side.pack(op, Tensor::normal(d.pack_from, w_count(d), "w"));
@@ -36,7 +36,7 @@ TEST_P(ConvParity, Forward) {
 
 TEST_P(ConvParity, BackwardData) {
   const ConvDesc d = desc();
-  expect_agreement(kind(), &Backend::conv_backward_data, d, [&](Side& side, ConvBackwardData& op) -> Outputs {
+  expect_agreement(kind(), &Backend::make<ConvBackwardData>, d, [&](Side& side, ConvBackwardData& op) -> Outputs {
     ConvBackwardData::Args args;
     args.dy = side.put(Tensor::normal(d.dtype, y_count(d), "dy"));
     args.packed = side.pack(op, Tensor::normal(d.pack_from, w_count(d), "w"));
@@ -49,7 +49,7 @@ TEST_P(ConvParity, BackwardData) {
 
 TEST_P(ConvParity, BackwardWeights) {
   const ConvDesc d = desc();
-  expect_agreement(kind(), &Backend::conv_backward_weights, d, [&](Side& side, ConvBackwardWeights& op) -> Outputs {
+  expect_agreement(kind(), &Backend::make<ConvBackwardWeights>, d, [&](Side& side, ConvBackwardWeights& op) -> Outputs {
     ConvBackwardWeights::Args args;
     args.x = side.put(Tensor::normal(d.dtype, x_count(d), "x"));
     args.dy = side.put(Tensor::normal(d.dtype, y_count(d), "dy"));

@@ -41,29 +41,32 @@ class CudnnChoice : public testing::Test {
 TEST_F(CudnnChoice, BatchNorm) {
   const BatchNormDesc d{.rows = 2000, .channels = 64, .dtype = DType::bf16, .relu = true};
   const std::int64_t count = d.rows * d.channels;
-  expect_agreement(DeviceKind::cuda, &Backend::batch_norm_forward, d, [&](Side& side, BatchNormForward& op) -> Outputs {
-    if (side.backend().name() == "cuda") expect_choice(chosen(op));
-    const auto tolerance = [&](DType out) { return tolerance_of(OpGroup::batch_norm_forward, d.dtype, out, d.rows); };
-    const auto statistic = [&](const char* purpose) {
-      return side.put(Tensor::normal(DType::f32, d.channels, purpose, 0.1, 1));
-    };
-    BatchNormForward::Args args;
-    args.x = side.put(Tensor::normal(d.dtype, count, "x"));
-    args.scale = statistic("scale");
-    args.shift = statistic("shift");
-    args.running_mean = statistic("running mean");
-    args.running_variance = statistic("running variance");
-    args.y = side.space(d.dtype, count);
-    args.saved_mean = side.space(DType::f32, d.channels);
-    args.saved_inverse_deviation = side.space(DType::f32, d.channels);
-    side.run(op, args);
-    const auto got = [&](const void* data) { return side.get(data, DType::f32, d.channels); };
-    return {{"y", side.get(args.y, d.dtype, count), tolerance(d.dtype)},
-            {"running mean", got(args.running_mean), tolerance(DType::f32)},
-            {"running variance", got(args.running_variance), tolerance(DType::f32)},
-            {"mean", got(args.saved_mean), tolerance(DType::f32)},
-            {"inverse deviation", got(args.saved_inverse_deviation), tolerance(DType::f32)}};
-  });
+  expect_agreement(DeviceKind::cuda, &Backend::make<BatchNormForward>, d,
+                   [&](Side& side, BatchNormForward& op) -> Outputs {
+                     if (side.backend().name() == "cuda") expect_choice(chosen(op));
+                     const auto tolerance = [&](DType out) {
+                       return tolerance_of(OpGroup::batch_norm_forward, d.dtype, out, d.rows);
+                     };
+                     const auto statistic = [&](const char* purpose) {
+                       return side.put(Tensor::normal(DType::f32, d.channels, purpose, 0.1, 1));
+                     };
+                     BatchNormForward::Args args;
+                     args.x = side.put(Tensor::normal(d.dtype, count, "x"));
+                     args.scale = statistic("scale");
+                     args.shift = statistic("shift");
+                     args.running_mean = statistic("running mean");
+                     args.running_variance = statistic("running variance");
+                     args.y = side.space(d.dtype, count);
+                     args.saved_mean = side.space(DType::f32, d.channels);
+                     args.saved_inverse_deviation = side.space(DType::f32, d.channels);
+                     side.run(op, args);
+                     const auto got = [&](const void* data) { return side.get(data, DType::f32, d.channels); };
+                     return {{"y", side.get(args.y, d.dtype, count), tolerance(d.dtype)},
+                             {"running mean", got(args.running_mean), tolerance(DType::f32)},
+                             {"running variance", got(args.running_variance), tolerance(DType::f32)},
+                             {"mean", got(args.saved_mean), tolerance(DType::f32)},
+                             {"inverse deviation", got(args.saved_inverse_deviation), tolerance(DType::f32)}};
+                   });
 }
 
 // cuDNN cannot work in place, and in_place() says so.
@@ -76,7 +79,7 @@ TEST_F(CudnnChoice, BatchNormBackward) {
                         .accumulate = true,
                         .two_gradients = true};
   const std::int64_t count = d.rows * d.channels;
-  expect_agreement(DeviceKind::cuda, &Backend::batch_norm_backward, d, [&](Side& side, BatchNormBackward& op) {
+  expect_agreement(DeviceKind::cuda, &Backend::make<BatchNormBackward>, d, [&](Side& side, BatchNormBackward& op) {
     if (side.backend().name() == "cuda") {
       expect_choice(chosen(op));
       EXPECT_EQ(op.in_place(), chosen(op).starts_with("assay:"));
@@ -111,7 +114,7 @@ TEST_F(CudnnChoice, BatchNormBackward) {
 // Only our own kernel can compute from x which elements passed ReLU.
 TEST_F(CudnnChoice, BatchNormBackwardAfterReluIsOurKernel) {
   const auto side = device_side(DeviceKind::cuda).take();
-  auto op = side->backend().batch_norm_backward({.rows = 8, .channels = 64, .dtype = DType::bf16, .relu = true});
+  auto op = side->backend().make<BatchNormBackward>({.rows = 8, .channels = 64, .dtype = DType::bf16, .relu = true});
   EXPECT_THAT(op.take()->implementation(), StartsWith("assay:"));
 }
 
@@ -127,7 +130,7 @@ TEST_F(CudnnChoice, AttentionBackward) {
                           .k_stride = 32,
                           .v_stride = 32,
                           .dtype = DType::bf16};
-    const auto op = device_side(DeviceKind::cuda).take()->backend().attention_backward(d).take();
+    const auto op = device_side(DeviceKind::cuda).take()->backend().make<AttentionBackward>(d).take();
     return fmt::format("{}, {}", op->implementation(), op->choice());
   };
   EXPECT_THAT(names_of(130), StartsWith(has("cudnn=absent") || has("cudnn=refuses") ? "products" : "flash:cuDNN"));
@@ -144,7 +147,7 @@ TEST_F(CudnnChoice, AttentionBackward) {
                           .v_stride = 16,
                           .dtype = DType::bf16};
   const auto side = device_side(DeviceKind::cuda).take();
-  EXPECT_THAT(side->backend().attention_backward(odd).take()->implementation(), StartsWith("products"));
+  EXPECT_THAT(side->backend().make<AttentionBackward>(odd).take()->implementation(), StartsWith("products"));
 }
 
 TEST_F(CudnnChoice, AveragePool) {
@@ -157,7 +160,7 @@ TEST_F(CudnnChoice, AveragePool) {
                    .window_w = 3,
                    .padding = 1,
                    .dtype = DType::bf16};
-  expect_agreement(DeviceKind::cuda, &Backend::pool_forward, d, [&](Side& side, PoolForward& op) -> Outputs {
+  expect_agreement(DeviceKind::cuda, &Backend::make<PoolForward>, d, [&](Side& side, PoolForward& op) -> Outputs {
     if (side.backend().name() == "cuda") expect_choice(chosen(op));
     PoolForward::Args args;
     args.x = side.put(Tensor::normal(d.dtype, d.n * d.h * d.w * d.c, "x"));
@@ -182,22 +185,22 @@ TEST_F(CudnnChoice, AWrongPlanIsNotChosenAndTheChoiceSaysSo) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::fp16}) {
     std::int64_t rows = 200;
     for (const char* output : {"y", "mean", "inverse deviation", "running mean", "running variance"})
-      expect_rejected(backend.batch_norm_forward(desc(rows++, dtype)).take(), "batch norm in training", output);
+      expect_rejected(backend.make<BatchNormForward>(desc(rows++, dtype)).take(), "batch norm in training", output);
     rows = 300;
     for (const char* output : {"dx", "dscale", "dshift"})
-      expect_rejected(backend.batch_norm_backward(desc(rows++, dtype)).take(), "batch norm's gradient", output);
+      expect_rejected(backend.make<BatchNormBackward>(desc(rows++, dtype)).take(), "batch norm's gradient", output);
     rows = 400;
     for (const char* output : {"dx", "dscale", "dshift", "dresidual"}) {
       BatchNormDesc d = desc(rows++, dtype);
       d.relu = d.residual = d.accumulate = true;
-      expect_rejected(backend.batch_norm_backward(d).take(), "batch norm's gradient", output);
+      expect_rejected(backend.make<BatchNormBackward>(d).take(), "batch norm's gradient", output);
     }
     BatchNormDesc evaluation = desc(200, dtype);
     evaluation.training = false;
-    expect_rejected(backend.batch_norm_forward(evaluation).take(), "batch norm in evaluation", "y");
+    expect_rejected(backend.make<BatchNormForward>(evaluation).take(), "batch norm in evaluation", "y");
     const PoolDesc pool{
         .kind = PoolKind::average, .n = 2, .h = 8, .w = 8, .c = 16, .window_h = 8, .window_w = 8, .dtype = dtype};
-    expect_rejected(backend.pool_forward(pool).take(), "average pooling", "y");
+    expect_rejected(backend.make<PoolForward>(pool).take(), "average pooling", "y");
   }
 }
 
@@ -205,29 +208,30 @@ TEST_F(CudnnChoice, AWrongPlanIsNotChosenAndTheChoiceSaysSo) {
 TEST_F(CudnnChoice, MaxPoolIsOurKernel) {
   const PoolDesc d{.n = 1, .h = 8, .w = 8, .c = 8, .window_h = 2, .window_w = 2, .stride = 2, .dtype = DType::bf16};
   const auto side = device_side(DeviceKind::cuda).take();
-  EXPECT_THAT(side->backend().pool_forward(d).take()->implementation(), StartsWith("assay:"));
-  EXPECT_THAT(side->backend().pool_backward(d).take()->implementation(), StartsWith("assay:"));
+  EXPECT_THAT(side->backend().make<PoolForward>(d).take()->implementation(), StartsWith("assay:"));
+  EXPECT_THAT(side->backend().make<PoolBackward>(d).take()->implementation(), StartsWith("assay:"));
 }
 
 // Our own kernel handles arrays that are not aligned enough for cuDNN, whatever was chosen.
 TEST_F(CudnnChoice, UnalignedArrays) {
   const BatchNormDesc d{.rows = 300, .channels = 64, .dtype = DType::bf16, .training = false};
   const std::int64_t count = d.rows * d.channels;
-  expect_agreement(DeviceKind::cuda, &Backend::batch_norm_forward, d, [&](Side& side, BatchNormForward& op) -> Outputs {
-    const auto statistic = [&](const char* purpose) {
-      return side.put(Tensor::normal(DType::f32, d.channels, purpose, 0.1, 1));
-    };
-    BatchNormForward::Args args;
-    args.x = static_cast<const char*>(side.put(Tensor::normal(d.dtype, count + 1, "x"))) + size_of(d.dtype);
-    args.scale = statistic("scale");
-    args.shift = statistic("shift");
-    args.running_mean = statistic("running mean");
-    args.running_variance = statistic("running variance");
-    args.y = side.space(d.dtype, count);
-    side.run(op, args);
-    return {
-        {"y", side.get(args.y, d.dtype, count), tolerance_of(OpGroup::batch_norm_forward, d.dtype, d.dtype, d.rows)}};
-  });
+  expect_agreement(
+      DeviceKind::cuda, &Backend::make<BatchNormForward>, d, [&](Side& side, BatchNormForward& op) -> Outputs {
+        const auto statistic = [&](const char* purpose) {
+          return side.put(Tensor::normal(DType::f32, d.channels, purpose, 0.1, 1));
+        };
+        BatchNormForward::Args args;
+        args.x = static_cast<const char*>(side.put(Tensor::normal(d.dtype, count + 1, "x"))) + size_of(d.dtype);
+        args.scale = statistic("scale");
+        args.shift = statistic("shift");
+        args.running_mean = statistic("running mean");
+        args.running_variance = statistic("running variance");
+        args.y = side.space(d.dtype, count);
+        side.run(op, args);
+        return {{"y", side.get(args.y, d.dtype, count),
+                 tolerance_of(OpGroup::batch_norm_forward, d.dtype, d.dtype, d.rows)}};
+      });
 }
 
 }  // namespace

@@ -30,25 +30,27 @@ class ActivationParity : public Parity<Activation> {
 };
 
 TEST_P(ActivationParity, Forward) {
-  expect_agreement(kind(), &Backend::activation_forward, desc(), [&](Side& side, ActivationForward& op) -> Outputs {
-    ActivationForward::Args args;
-    args.x = side.put(x());
-    args.y = side.space(dtype(), count());
-    side.run(op, args);
-    return {{"y", side.get(args.y, dtype(), count()), tolerance()}};
-  });
+  expect_agreement(kind(), &Backend::make<ActivationForward>, desc(),
+                   [&](Side& side, ActivationForward& op) -> Outputs {
+                     ActivationForward::Args args;
+                     args.x = side.put(x());
+                     args.y = side.space(dtype(), count());
+                     side.run(op, args);
+                     return {{"y", side.get(args.y, dtype(), count()), tolerance()}};
+                   });
 }
 
 TEST_P(ActivationParity, Backward) {
-  expect_agreement(kind(), &Backend::activation_backward, desc(), [&](Side& side, ActivationBackward& op) -> Outputs {
-    ActivationBackward::Args args;
-    void* in = side.put(x());
-    args.x = in;
-    args.dy = side.put(Tensor::normal(dtype(), count(), "dy"));
-    args.dx = shape().in_place ? in : side.space(dtype(), x_count());
-    side.run(op, args);
-    return {{"dx", side.get(args.dx, dtype(), x_count()), tolerance()}};
-  });
+  expect_agreement(kind(), &Backend::make<ActivationBackward>, desc(),
+                   [&](Side& side, ActivationBackward& op) -> Outputs {
+                     ActivationBackward::Args args;
+                     void* in = side.put(x());
+                     args.x = in;
+                     args.dy = side.put(Tensor::normal(dtype(), count(), "dy"));
+                     args.dx = shape().in_place ? in : side.space(dtype(), x_count());
+                     side.run(op, args);
+                     return {{"dx", side.get(args.dx, dtype(), x_count()), tolerance()}};
+                   });
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -80,7 +82,7 @@ TEST_P(ElementwiseParity, Run) {
   ElementwiseDesc d = shape().desc;
   if (d.in == DType::f64) d.in = dtype();
   if (d.out == DType::f64) d.out = dtype();
-  expect_agreement(kind(), &Backend::elementwise, d, [&](Side& side, Elementwise& op) -> Outputs {
+  expect_agreement(kind(), &Backend::make<Elementwise>, d, [&](Side& side, Elementwise& op) -> Outputs {
     Elementwise::Args args;
     const std::int64_t skipped = shape().skipped, count = d.count + skipped;
     const auto after = [&](void* data, DType dtype) {
@@ -159,7 +161,7 @@ TEST_P(OptimizerParity, Step) {
   state.learning_rate = 3e-2f;
   state.coefficient = 0.41f;
   state.found_infinity = s.found_infinity;
-  expect_agreement(kind(), &Backend::optimizer, d, [&](Side& side, Optimizer& op) {
+  expect_agreement(kind(), &Backend::make<Optimizer>, d, [&](Side& side, Optimizer& op) {
     Optimizer::Args args;
     args.state = static_cast<const StepState*>(put_state(side, state));
     args.master = side.put(Tensor::normal(d.master, d.count, "master"));
@@ -210,7 +212,7 @@ TEST_P(GradientNormParity, State) {
     const std::int64_t begin = i * s.count / s.pieces, end = (i + 1) * s.count / s.pieces;
     d.pieces.push_back({begin, end - begin, i % 3 != 2});
   }
-  expect_agreement(kind(), &Backend::gradient_norm, d, [&](Side& side, GradientNorm& op) -> Outputs {
+  expect_agreement(kind(), &Backend::make<GradientNorm>, d, [&](Side& side, GradientNorm& op) -> Outputs {
     StepState state;
     state.max_norm = static_cast<float>(s.max_norm);
     state.loss_scale = static_cast<float>(s.loss_scale);

@@ -23,14 +23,14 @@ TEST_P(MatmulParity, AgreesWithOracle) {
   desc.transpose_a = transpose & 1;
   desc.transpose_b = transpose & 2;
   Side oracle = oracle_side();
-  auto expected = oracle.backend().make(desc);
+  auto expected = oracle.backend().make<Matmul>(desc);
   ASSERT_TRUE(expected) << expected.reason();
   desc.form = form;
   desc.pack_from = types.b;
   auto device = device_side(kind);
   if (!device) GTEST_SKIP() << device.reason();
   const auto side = device.take();
-  auto made = side->backend().make(desc);
+  auto made = side->backend().make<Matmul>(desc);
   if (!made) GTEST_SKIP() << made.reason();
   const auto op = made.take();
   EXPECT_FALSE(op->implementation().empty());

@@ -44,7 +44,7 @@ Tolerance loosened_for_gelu(Tolerance t, DeviceKind kind, DType out) {
 void expect_product(DeviceKind kind, const MatmulDesc& d) {
   const bool gelu = d.epilogue == Epilogue::gelu_tanh || d.epilogue == Epilogue::gelu_erf;
   const bool gradient = d.epilogue == Epilogue::gelu_tanh_gradient || d.epilogue == Epilogue::gelu_erf_gradient;
-  expect_agreement(kind, &Backend::make, d, [&](Side& side, Matmul& op) {
+  expect_agreement(kind, &Backend::make<Matmul>, d, [&](Side& side, Matmul& op) {
     const std::int64_t count = d.m * d.out_row();
     MatmulArgs args;
     args.a = side.put(Tensor::normal(d.a, (d.transpose_a ? d.k : d.m) * d.a_row(), "a"));
@@ -219,13 +219,14 @@ TEST(MatmulFusion, ThatFailsIsDoneUnfusedUnlessTheDeviceIsLost) {
                      .bias = true,
                      .epilogue = Epilogue::gelu_tanh};
   if (std::strstr(script, "fusion_loses_device")) {
-    EXPECT_THAT([&] { side->backend().make(d); }, testing::ThrowsMessage<Error>(testing::HasSubstr("INTERNAL_ERROR")));
+    EXPECT_THAT([&] { side->backend().make<Matmul>(d); },
+                testing::ThrowsMessage<Error>(testing::HasSubstr("INTERNAL_ERROR")));
     return;
   }
-  EXPECT_THAT(side->backend().make(d).take()->choice(), testing::HasSubstr(" + bias + GELU"));
+  EXPECT_THAT(side->backend().make<Matmul>(d).take()->choice(), testing::HasSubstr(" + bias + GELU"));
   const MatmulDesc sums{
       .m = 64, .n = 40, .k = 96, .a = half, .b = half, .out = DType::f32, .transpose_a = true, .row_sums = true};
-  EXPECT_THAT(side->backend().make(sums).take()->choice(), testing::HasSubstr(" + row sums"));
+  EXPECT_THAT(side->backend().make<Matmul>(sums).take()->choice(), testing::HasSubstr(" + row sums"));
 }
 
 }  // namespace

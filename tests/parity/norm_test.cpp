@@ -56,7 +56,7 @@ Outputs forward(Side& side, NormForward& op, const Norm& shape, DType dtype) {
 }
 
 TEST_P(NormParity, Forward) {
-  expect_agreement(kind(), &Backend::norm_forward, desc_of(shape(), dtype()),
+  expect_agreement(kind(), &Backend::make<NormForward>, desc_of(shape(), dtype()),
                    [&](Side& side, NormForward& op) { return forward(side, op, shape(), dtype()); });
 }
 
@@ -65,7 +65,7 @@ Outputs saved_by_oracle(const Norm& shape, DType dtype) {
   Norm plain = shape;
   plain.options.residual = false;
   Side side = oracle_side();
-  return forward(side, *side.backend().norm_forward(desc_of(plain, dtype)).take(), plain, dtype);
+  return forward(side, *side.backend().make<NormForward>(desc_of(plain, dtype)).take(), plain, dtype);
 }
 
 TEST_P(NormParity, Backward) {
@@ -76,7 +76,7 @@ TEST_P(NormParity, Backward) {
   const auto tolerance = [&](DType out, std::int64_t terms) {
     return tolerance_of(OpGroup::norm_backward, dtype(), out, terms);
   };
-  expect_agreement(kind(), &Backend::norm_backward, desc_of(s, dtype()), [&](Side& side, NormBackward& op) {
+  expect_agreement(kind(), &Backend::make<NormBackward>, desc_of(s, dtype()), [&](Side& side, NormBackward& op) {
     NormBackward::Args args;
     args.dy = side.put(Tensor::normal(dtype(), count, "dy"));
     args.sum = side.put(Tensor::normal(dtype(), count, "x", 1, s.options.mean));

@@ -35,16 +35,16 @@ class PoolParity : public Parity<Pool> {
 TEST_P(PoolParity, Forward) {
   const PoolDesc d = desc();
   void* saved = nullptr;
-  expect_agreement(kind(), &Backend::pool_forward, d,
+  expect_agreement(kind(), &Backend::make<PoolForward>, d,
                    [&](Side& side, PoolForward& op) { return forward(side, op, d, &saved); });
 }
 
 TEST_P(PoolParity, Backward) {
   const PoolDesc d = desc();
-  expect_agreement(kind(), &Backend::pool_backward, d, [&](Side& side, PoolBackward& op) -> Outputs {
+  expect_agreement(kind(), &Backend::make<PoolBackward>, d, [&](Side& side, PoolBackward& op) -> Outputs {
     PoolBackward::Args args;
     void* saved = nullptr;
-    forward(side, *side.backend().pool_forward(d).take(), d, &saved);
+    forward(side, *side.backend().make<PoolForward>(d).take(), d, &saved);
     args.saved = saved;
     args.dy = side.put(Tensor::normal(d.dtype, y_count(d), "dy"));
     args.dx = side.space(d.dtype, x_count(d));
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
 // The maximum or average of a window with a NaN is NaN.
 TEST_P(PoolParity, NanStays) {
   const PoolDesc d = desc();
-  expect_agreement(kind(), &Backend::pool_forward, d, [&](Side& side, PoolForward& op) -> Outputs {
+  expect_agreement(kind(), &Backend::make<PoolForward>, d, [&](Side& side, PoolForward& op) -> Outputs {
     Tensor x = Tensor::normal(d.dtype, x_count(d), "x");
     for (std::int64_t i = 0; i < x.count(); i += 41) x.set(i, std::numeric_limits<double>::quiet_NaN());
     PoolForward::Args args;
@@ -113,8 +113,8 @@ TEST_P(PoolParity, NanStays) {
 TEST_P(PoolParity, EqualMaximaGiveTheGradientToTheFirst) {
   const PoolDesc d = desc();
   if (d.kind != PoolKind::maximum) GTEST_SKIP() << "an average has no largest element";
-  expect_agreement(kind(), &Backend::pool_backward, d, [&](Side& side, PoolBackward& op) -> Outputs {
-    const auto made = side.backend().pool_forward(d).take();
+  expect_agreement(kind(), &Backend::make<PoolBackward>, d, [&](Side& side, PoolBackward& op) -> Outputs {
+    const auto made = side.backend().make<PoolForward>(d).take();
     PoolForward::Args first;
     first.x = side.put(Tensor(d.dtype, x_count(d)));
     first.y = side.space(d.dtype, y_count(d));

@@ -39,7 +39,7 @@ Outputs rounded(Side& side, Quantize& op, const QuantizeDesc& d, const Tensor& x
 
 TEST_P(QuantizeParity, Run) {
   const QuantizeDesc d = GetParam().desc;
-  expect_agreement(DeviceKind::cuda, &Backend::quantize, d, [&](Side& side, Quantize& op) {
+  expect_agreement(DeviceKind::cuda, &Backend::make<Quantize>, d, [&](Side& side, Quantize& op) {
     return rounded(side, op, d, Tensor::normal(d.from, d.rows * d.columns, "x", 2));
   });
 }
@@ -65,14 +65,14 @@ TEST(QuantizeParity, NanReachesAmax) {
   if (!device) GTEST_SKIP() << device.reason();
   Tensor x = Tensor::normal(d.from, d.rows * d.columns, "x");
   x.set(4321, std::numeric_limits<double>::quiet_NaN());
-  expect_agreement(DeviceKind::cuda, &Backend::quantize, d,
+  expect_agreement(DeviceKind::cuda, &Backend::make<Quantize>, d,
                    [&](Side& side, Quantize& op) { return rounded(side, op, d, x); });
 }
 
 TEST(QuantizeParity, AmaxIsOptional) {
   const QuantizeDesc d{.rows = 16, .columns = 48};
   const Tensor x = Tensor::normal(d.from, d.rows * d.columns, "x", 2);
-  expect_agreement(DeviceKind::cuda, &Backend::quantize, d, [&](Side& side, Quantize& op) {
+  expect_agreement(DeviceKind::cuda, &Backend::make<Quantize>, d, [&](Side& side, Quantize& op) {
     Quantize::Args args;
     args.x = side.put(x);
     args.y = side.space(d.to, d.rows * d.columns);
@@ -89,7 +89,7 @@ TEST(ScaleUpdate, LeavesTheMargin) {
     float amax = 4, largest = 448, history[3] = {9, 1, 2}, scale = 0, inverse = 0;
     StepState state;
     oracle.backend()
-        .scale_update({.tensors = 1, .length = 3, .margin = margin})
+        .make<ScaleUpdate>({.tensors = 1, .length = 3, .margin = margin})
         .take()
         ->run(oracle.stream(), {.amax = &amax,
                                 .history = history,
@@ -135,13 +135,13 @@ TEST(ScaleUpdateParity, UpdatesHistoriesAndScales) {
                    {"found infinity", side.get(&args.state->found_infinity, DType::i32, 1), {}}};
   };
   Side oracle = oracle_side();
-  const Outputs want = body(oracle, *oracle.backend().scale_update(d).take());
+  const Outputs want = body(oracle, *oracle.backend().make<ScaleUpdate>(d).take());
   const std::vector<double> moved{1, 0.5, 2, 4, 2, 0, 0, 0, 0, 1, 2, 3};
   for (int i = 0; i < 12; ++i) EXPECT_EQ(want[0].value.at(i), moved[static_cast<std::size_t>(i)]) << i;
   const std::vector<double> scales{224, 112, 1, static_cast<double>(57344.0f / 3.0f)};
   for (int i = 0; i < 4; ++i) EXPECT_EQ(want[1].value.at(i), scales[static_cast<std::size_t>(i)]) << i;
   EXPECT_EQ(want[3].value.at(0), 1) << "one magnitude is infinite";
-  expect_agreement(DeviceKind::cuda, &Backend::scale_update, d, body);
+  expect_agreement(DeviceKind::cuda, &Backend::make<ScaleUpdate>, d, body);
 }
 
 TEST(QuantizeDescriptor, NamesItsProblem) {

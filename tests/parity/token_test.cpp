@@ -28,7 +28,7 @@ const std::int32_t* put_integers(Side& side, const Tensor& tensor) {
 TEST_P(EmbeddingParity, Forward) {
   const EmbeddingDesc d = desc();
   const std::int64_t tokens = d.batch * d.seq;
-  expect_agreement(kind(), &Backend::embedding_forward, d, [&](Side& side, EmbeddingForward& op) -> Outputs {
+  expect_agreement(kind(), &Backend::make<EmbeddingForward>, d, [&](Side& side, EmbeddingForward& op) -> Outputs {
     EmbeddingForward::Args args;
     args.ids = put_integers(side, Tensor::integers(tokens, d.vocabulary, "ids"));
     args.table = side.put(Tensor::normal(d.parameters, d.vocabulary * d.width, "table"));
@@ -44,7 +44,7 @@ TEST_P(EmbeddingParity, Forward) {
 TEST_P(EmbeddingParity, Backward) {
   const EmbeddingDesc d = desc();
   const std::int64_t tokens = d.batch * d.seq;
-  expect_agreement(kind(), &Backend::embedding_backward, d, [&](Side& side, EmbeddingBackward& op) -> Outputs {
+  expect_agreement(kind(), &Backend::make<EmbeddingBackward>, d, [&](Side& side, EmbeddingBackward& op) -> Outputs {
     const auto gradient = [&](std::int64_t rows, bool accumulate) {
       const std::int64_t count = rows * d.width;
       return accumulate ? side.put(Tensor::normal(d.gradient, count, "gradient")) : side.space(d.gradient, count);
@@ -109,7 +109,7 @@ TEST_P(RotaryParity, InPlace) {
     cosine.set(i, std::cos(angle));
     sine.set(i, std::sin(angle));
   }
-  expect_agreement(kind(), &Backend::rotary, d, [&](Side& side, Rotary& op) -> Outputs {
+  expect_agreement(kind(), &Backend::make<Rotary>, d, [&](Side& side, Rotary& op) -> Outputs {
     Rotary::Args args;
     args.x = side.put(Tensor::normal(d.dtype, count, "x"));
     args.cosine = side.put(cosine);
@@ -148,7 +148,7 @@ TEST_P(CrossEntropyParity, InPlace) {
     const bool ignored = shape().ignore_every > 0 && r % shape().ignore_every == 0;
     targets.push_back(ignored ? d.ignored : static_cast<std::int32_t>(drawn.at(r)));
   }
-  expect_agreement(kind(), &Backend::cross_entropy, d, [&](Side& side, CrossEntropy& op) -> Outputs {
+  expect_agreement(kind(), &Backend::make<CrossEntropy>, d, [&](Side& side, CrossEntropy& op) -> Outputs {
     const std::int64_t count = (d.rows - 1) * d.stride + d.classes;
     Tensor scale(DType::f32, 1);
     scale.set(0, 0.37);

@@ -103,7 +103,7 @@ void confirm_clean(Kind kind, std::uint64_t seed, std::vector<Suspect> suspects,
     const ab::Result result = confirm(kind, seed * max_confirmed + earlier, 0, earlier);
     ++sum.measured;
     sum.wrong += is_confirmed(result.all.verdict, chosen.change.shift < 0);
-    sum.undecided += result.all.verdict == PairVerdict::undecided;
+    sum.undecided += result.all.verdict == Direction::unknown;
     sum.pairs += result.all.pairs;
   }
 }

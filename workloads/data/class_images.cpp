@@ -5,9 +5,7 @@
 #include "harness/core/rng.h"
 #include "workloads/data/class_field.h"
 
-#include <algorithm>
 #include <cmath>
-#include <mutex>
 
 namespace assay::data {
 

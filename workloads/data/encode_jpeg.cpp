@@ -3,7 +3,6 @@
 #include "workloads/data/synthetic_image.h"
 
 #include <csetjmp>
-#include <cstdio>
 #include <cstdlib>
 
 #include <jpeglib.h>

@@ -1,7 +1,6 @@
 #include "workloads/data/file.h"
 
 #include "harness/device/cpu/limits.h"
-#include "workloads/data/aligned_bytes.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -108,7 +107,7 @@ double resident_fraction(const File& file) {
   const bool known = ::mincore(map, bytes, pages.data()) == 0;
   ::munmap(map, bytes);
   if (!known) return 1;
-  const auto resident = std::count_if(pages.begin(), pages.end(), [](unsigned char p) { return (p & 1) != 0; });
+  const auto resident = std::ranges::count_if(pages, [](unsigned char p) { return (p & 1) != 0; });
   return static_cast<double>(resident) / static_cast<double>(pages.size());
 }
 

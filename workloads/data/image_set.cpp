@@ -57,7 +57,7 @@ void walk(const fs::path& root, const Wanted& wanted, std::size_t enough, std::v
       if (found.size() >= enough) break;
     }
   }
-  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.path < b.path; });
+  std::ranges::sort(found, {}, &Found::path);
 }
 
 // WebDataset: the members of a sample share the name up to the first dot of the last component.

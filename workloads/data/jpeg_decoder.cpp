@@ -4,7 +4,6 @@
 #include "harness/core/error.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include <jerror.h>

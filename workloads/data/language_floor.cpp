@@ -84,7 +84,7 @@ void propagate(const MarkovChains& chains, std::int64_t length, const Use& use) 
     std::vector<double> frequencies(v, 1 / static_cast<double>(v)), next(v);
     for (std::int64_t t = 0; t < length; ++t) {
       use(chain, frequencies);
-      std::fill(next.begin(), next.end(), 0);
+      std::ranges::fill(next, 0);
       for (std::size_t x = 0; x < v; ++x) {
         const double* row = chains.row(chain, static_cast<std::int64_t>(x));
         for (std::size_t y = 0; y < v; ++y) next[y] += frequencies[x] * row[y];
@@ -158,14 +158,14 @@ void append_masked_losses(const MarkovChains& chains, int chain, std::span<const
     for (const MaskedSegment& segment : segments)
       log_likelihood.back() += of_chain.emplace_back(recurse(chains, k, segment.seen)).log_likelihood;
   }
-  const double largest = *std::max_element(log_likelihood.begin(), log_likelihood.end());
+  const double largest = *std::ranges::max_element(log_likelihood);
   std::vector<double> posterior(v);
   for (std::size_t s = 0; s < segments.size(); ++s) {
     for (std::size_t t = 0; t < segments[s].seen.size(); ++t) {
       const std::int32_t target = segments[s].targets[t];
       if (target < 0) continue;
       const std::int32_t seen = segments[s].seen[t];
-      std::fill(posterior.begin(), posterior.end(), 0);
+      std::ranges::fill(posterior, 0);
       for (std::size_t k = 0; k < recursions.size(); ++k) {
         const Recursion& r = recursions[k][s];
         const double *before = r.before.data() + t * v, *after = r.after.data() + t * v;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 
 namespace assay::data {
 
@@ -173,7 +172,7 @@ class TrainingImages final : public TrainingSet {
     for (std::uint64_t place = 0; place < images; ++place)
       (place < images / one_image_in ? validation_ : train_)
           .members.push_back(static_cast<std::int64_t>(shuffle.at(place)));
-    for (Part* part : {&train_, &validation_}) std::sort(part->members.begin(), part->members.end());
+    for (Part* part : {&train_, &validation_}) std::ranges::sort(part->members);
   }
 
   // Labels are indices into the sorted list of subfolders, so both lists must be the same.

@@ -11,9 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <memory>
-#include <set>
 
 namespace assay::estimate {
 
@@ -21,7 +18,7 @@ namespace {
 
 constexpr double max_number = 1e9;
 
-// Of a case's parameters, those that its memory depends on; then the layout's.
+// A case's memory depends on these of its parameters, then on the layout's.
 Schema settable(const training::ModelFamily& family) {
   static const std::set<std::string> of_a_case = {"micro_batch", "accumulate",    "seq",
                                                   "precision",   "checkpointing", "zero"};
@@ -75,8 +72,7 @@ void MemoryEstimator::set(const std::vector<std::string>& texts) {
       const std::size_t equals = pair.find('=');
       if (equals == std::string::npos) throw UsageError(fmt::format("{}: must be name=value,name=value,...", flag));
       const std::string name = pair.substr(0, equals);
-      const auto spec =
-          std::find_if(schema_.begin(), schema_.end(), [&](const auto& each) { return each.name == name; });
+      const auto spec = std::ranges::find_if(schema_, [&](const auto& one) { return one.name == name; });
       if (spec == schema_.end())
         throw UsageError(fmt::format("{}: there is no {}{}", flag, in_quotes(name), suggestion(name, names)));
       if (!given.insert(name).second) throw UsageError(fmt::format("{}: {} is set twice", flag, name));

@@ -3,7 +3,6 @@
 #include "harness/core/error.h"
 
 #include <algorithm>
-#include <cstdint>
 
 namespace assay::nn {
 

@@ -4,7 +4,6 @@
 #include "workloads/nn/step_block.h"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace assay::nn {
 
@@ -98,7 +97,7 @@ std::pair<Tensor, Tensor> Builder::running(std::string_view name, std::int64_t c
     const std::string full = fmt::format("{}/{}", kind, full_name(name));
     if (const auto known = lasting_.find(full); known != lasting_.end()) return known->second;
     auto& list = layout_.running;
-    auto at = std::find_if(list.begin(), list.end(), [&](const Lasting& entry) { return entry.name == full; });
+    auto at = std::ranges::find(list, full, &Lasting::name);
     if (at == list.end()) {
       const Lasting place{full, channels, statistics(), layout_.running_bytes};
       at = list.insert(list.end(), RunningStatistic{place, momentum, initial});
@@ -115,7 +114,7 @@ std::pair<Tensor, Tensor> Builder::running(std::string_view name, std::int64_t c
 Tensor Builder::constant(const std::string& name, std::int64_t elements, std::function<void(double*)> fill) {
   if (const auto known = lasting_.find(name); known != lasting_.end()) return known->second;
   auto& list = layout_.constants;
-  auto at = std::find_if(list.begin(), list.end(), [&](const Constant& entry) { return entry.name == name; });
+  auto at = std::ranges::find(list, name, &Constant::name);
   if (at == list.end()) {
     const Lasting place{name, elements, statistics(), layout_.constant_bytes};
     at = list.insert(list.end(), Constant{place, std::move(fill)});

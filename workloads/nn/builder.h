@@ -24,6 +24,21 @@ struct Rounded {
   Tensor inverse;     // scalar that undoes its scale
 };
 
+// A tensor, which may be null, for a member of an op's arguments; without a member it is only named as read or written.
+template <typename Args>
+struct Operand {
+  Operand(Tensor named) : tensor(named) {}
+  // The op gets the place `skip` bytes behind the tensor's beginning.
+  template <typename T>
+  Operand(T* Args::*member, Tensor given, std::size_t skip = 0)
+      : tensor(given), set([member, skip](Args& args, void* place) {
+          args.*member = static_cast<T*>(static_cast<void*>(static_cast<std::byte*>(place) + skip));
+        }) {}
+
+  Tensor tensor;
+  std::function<void(Args& args, void* place)> set = {};
+};
+
 // Lifetime of packed weights: made at each use, or kept for all micro-batches of an optimizer step.
 enum class Packing : std::uint8_t { transient, pack, reuse };
 
@@ -166,19 +181,24 @@ class Builder {
   // A weight matrix, rounded from the masters once per optimizer step; transposed only when training.
   Rounded rounded_weight(Parameter parameter);
 
-  // Appends a run of the op. `args` makes its arguments from places; the workspace is added here. Null handles are
-  // ignored; list in-place operands under both reads and writes.
-  template <typename Op, typename MakeArgs>
-  void run(const std::shared_ptr<Op>& op, std::initializer_list<Tensor> reads, std::initializer_list<Tensor> writes,
-           MakeArgs args) {
-    const Tensor workspace = opaque("workspace", op->workspace_bytes(), Purpose::workspace);
-    std::vector<Tensor> written(writes);
-    written.push_back(workspace);
-    emit(reads, std::move(written), [op, workspace, args](Stream& stream, const Places& places) {
-      auto ready = args(places);
-      ready.workspace = places.at(workspace);
-      op->run(stream, ready);
-    });
+  // Appends a run of the op, which gets the places of its operands and a workspace, and the rest from `args`. List
+  // in-place operands under both reads and writes.
+  template <typename Op>
+  void run(const std::shared_ptr<Op>& op, std::initializer_list<Operand<typename Op::Args>> reads,
+           std::initializer_list<Operand<typename Op::Args>> writes, const typename Op::Args& args = {}) {
+    std::vector<Operand<typename Op::Args>> operands(reads);
+    operands.insert(operands.end(), writes);
+    operands.emplace_back(&Op::Args::workspace, opaque("workspace", op->workspace_bytes(), Purpose::workspace));
+    std::vector<Tensor> tensors;
+    for (const auto& one : operands) tensors.push_back(one.tensor);
+    const auto written = tensors.begin() + static_cast<std::ptrdiff_t>(reads.size());
+    emit({tensors.begin(), written}, {written, tensors.end()},
+         [op, operands = std::move(operands), args](Stream& stream, const Places& places) {
+           typename Op::Args ready = args;
+           for (const auto& one : operands)
+             if (one.set) one.set(ready, places.at(one.tensor));
+           op->run(stream, ready);
+         });
   }
   void emit(std::vector<Tensor> reads, std::vector<Tensor> writes, std::function<void(Stream&, const Places&)> run);
 

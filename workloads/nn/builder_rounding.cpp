@@ -24,8 +24,7 @@ ops::QuantizeDesc desc_of(const Builder::Rounding& rounding, bool accumulate) {
 
 std::size_t Builder::slot_of(const std::string& name, DType dtype) {
   auto& list = layout_.rounded;
-  const auto at =
-      std::find_if(list.begin(), list.end(), [&](const RoundedTensor& entry) { return entry.name == name; });
+  const auto at = std::ranges::find(list, name, &RoundedTensor::name);
   const auto slot = static_cast<std::size_t>(at - list.begin());
   if (at == list.end()) list.push_back({name, dtype});
   return slot;
@@ -47,15 +46,9 @@ void Builder::append_rounding(Tensor x, const Rounding& rounding, const Rounded&
   const Tensor scale = scaling(Region::scales, slot), sums = gradient(rounding.column_sums);
   // Evaluation rounds like the next training step, but does not touch the history.
   const Tensor amax = training() ? scaling(Region::amax, slot) : Tensor{};
-  const Tensor plain = to.plain, transposed = to.transposed;
-  run(op, {x, scale}, {plain, transposed, amax, sums}, [=](const Places& at) {
-    return ops::Quantize::Args{.x = at.at(x),
-                               .y = at.at(plain),
-                               .y_transposed = at.at(transposed),
-                               .scale = at.as<float>(scale),
-                               .amax = at.as<float>(amax),
-                               .column_sums = at.as<float>(sums)};
-  });
+  using Args = ops::Quantize::Args;
+  run(op, {{&Args::x, x}, {&Args::scale, scale}},
+      {{&Args::y, to.plain}, {&Args::y_transposed, to.transposed}, {&Args::amax, amax}, {&Args::column_sums, sums}});
   program_.instructions.back().rounds = static_cast<std::int32_t>(slot);
 }
 

@@ -1,10 +1,7 @@
 // The training step's view of a model: parameters, costs, and the layers' forward and backward passes.
 #pragma once
 
-#include "workloads/nn/precision.h"
-
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

@@ -22,20 +22,20 @@ class OpCache {
   ops::Backend& backend() const { return *backend_; }
 
   // The op, or null and the backend's reason.
-  template <typename Op, typename Desc>
-  std::shared_ptr<Op> find(const Desc& desc, std::string& reason) {
-    auto& known = std::get<Known<Op, Desc>>(known_);
+  template <typename Op>
+  std::shared_ptr<Op> find(const typename Op::Desc& desc, std::string& reason) {
+    auto& known = std::get<Known<Op>>(known_);
     for (const auto& [built, op] : known)
       if (built == desc) return op;
-    ops::Made<Op> made = make<Op>(desc);
+    ops::Made<Op> made = backend_->make<Op>(desc);
     if (!made) {
       reason = made.reason();
       return nullptr;
     }
     std::shared_ptr<Op> op = made.take();
-    implementations_.insert(fmt::format("{} {}", kind_of<Op>(), op->implementation()));
+    implementations_.insert(fmt::format("{} {}", kind_of<typename Op::Desc>(), op->implementation()));
     if (const std::string choice = op->choice(); !choice.empty())
-      choices_.insert(fmt::format("{} {}", kind_of<Op>(), choice));
+      choices_.insert(fmt::format("{} {}", kind_of<typename Op::Desc>(), choice));
     repeats_ = repeats_ && op->repeats();
     known.emplace_back(desc, op);
     return op;
@@ -49,69 +49,30 @@ class OpCache {
   bool repeats() const { return repeats_; }
 
  private:
-  template <typename Op, typename Desc>
-  using Known = std::vector<std::pair<Desc, std::shared_ptr<Op>>>;
-
-  template <typename Op, typename Desc>
-  ops::Made<Op> make(const Desc& d) {
-    using namespace ops;
-    // clang-format off
-    if constexpr (std::is_same_v<Op, Matmul>) return backend_->make(d);
-    else if constexpr (std::is_same_v<Op, ConvForward>) return backend_->conv_forward(d);
-    else if constexpr (std::is_same_v<Op, ConvBackwardData>) return backend_->conv_backward_data(d);
-    else if constexpr (std::is_same_v<Op, ConvBackwardWeights>) return backend_->conv_backward_weights(d);
-    else if constexpr (std::is_same_v<Op, BatchNormForward>) return backend_->batch_norm_forward(d);
-    else if constexpr (std::is_same_v<Op, BatchNormBackward>) return backend_->batch_norm_backward(d);
-    else if constexpr (std::is_same_v<Op, PoolForward>) return backend_->pool_forward(d);
-    else if constexpr (std::is_same_v<Op, PoolBackward>) return backend_->pool_backward(d);
-    else if constexpr (std::is_same_v<Op, NormForward>) return backend_->norm_forward(d);
-    else if constexpr (std::is_same_v<Op, NormBackward>) return backend_->norm_backward(d);
-    else if constexpr (std::is_same_v<Op, AttentionForward>) return backend_->attention_forward(d);
-    else if constexpr (std::is_same_v<Op, AttentionBackward>) return backend_->attention_backward(d);
-    else if constexpr (std::is_same_v<Op, Rotary>) return backend_->rotary(d);
-    else if constexpr (std::is_same_v<Op, ActivationForward>) return backend_->activation_forward(d);
-    else if constexpr (std::is_same_v<Op, ActivationBackward>) return backend_->activation_backward(d);
-    else if constexpr (std::is_same_v<Op, EmbeddingForward>) return backend_->embedding_forward(d);
-    else if constexpr (std::is_same_v<Op, EmbeddingBackward>) return backend_->embedding_backward(d);
-    else if constexpr (std::is_same_v<Op, CrossEntropy>) return backend_->cross_entropy(d);
-    else if constexpr (std::is_same_v<Op, Quantize>) return backend_->quantize(d);
-    else return backend_->elementwise(d);
-    // clang-format on
-  }
-
   template <typename Op>
+  using Known = std::vector<std::pair<typename Op::Desc, std::shared_ptr<Op>>>;
+
+  template <typename Desc>
   static constexpr const char* kind_of() {
     using namespace ops;
-    // clang-format off
-    if constexpr (std::is_same_v<Op, Matmul>) return "matmul";
-    else if constexpr (std::is_base_of_v<PackedWeights, Op> || std::is_same_v<Op, ConvBackwardWeights>) return "convolution";
-    else if constexpr (std::is_same_v<Op, BatchNormForward> || std::is_same_v<Op, BatchNormBackward>) return "batch_norm";
-    else if constexpr (std::is_same_v<Op, PoolForward> || std::is_same_v<Op, PoolBackward>) return "pool";
-    else if constexpr (std::is_same_v<Op, NormForward> || std::is_same_v<Op, NormBackward>) return "norm";
-    else if constexpr (std::is_same_v<Op, AttentionForward> || std::is_same_v<Op, AttentionBackward>) return "attention";
-    else if constexpr (std::is_same_v<Op, Rotary>) return "rotary";
-    else if constexpr (std::is_same_v<Op, ActivationForward> || std::is_same_v<Op, ActivationBackward>) return "activation";
-    else if constexpr (std::is_same_v<Op, EmbeddingForward> || std::is_same_v<Op, EmbeddingBackward>) return "embedding";
-    else if constexpr (std::is_same_v<Op, CrossEntropy>) return "cross_entropy";
-    else if constexpr (std::is_same_v<Op, Quantize>) return "quantize";
-    else return "elementwise";
-    // clang-format on
+    if constexpr (std::is_same_v<Desc, MatmulDesc>) return "matmul";
+    if constexpr (std::is_same_v<Desc, ConvDesc>) return "convolution";
+    if constexpr (std::is_same_v<Desc, BatchNormDesc>) return "batch_norm";
+    if constexpr (std::is_same_v<Desc, PoolDesc>) return "pool";
+    if constexpr (std::is_same_v<Desc, NormDesc>) return "norm";
+    if constexpr (std::is_same_v<Desc, AttentionDesc>) return "attention";
+    if constexpr (std::is_same_v<Desc, RotaryDesc>) return "rotary";
+    if constexpr (std::is_same_v<Desc, ActivationDesc>) return "activation";
+    if constexpr (std::is_same_v<Desc, EmbeddingDesc>) return "embedding";
+    if constexpr (std::is_same_v<Desc, CrossEntropyDesc>) return "cross_entropy";
+    if constexpr (std::is_same_v<Desc, QuantizeDesc>) return "quantize";
+    return "elementwise";
   }
 
   std::shared_ptr<ops::Backend> backend_;
   std::set<std::string> implementations_, choices_;
   bool repeats_ = true;
-  std::tuple<Known<ops::Matmul, ops::MatmulDesc>, Known<ops::ConvForward, ops::ConvDesc>,
-             Known<ops::ConvBackwardData, ops::ConvDesc>, Known<ops::ConvBackwardWeights, ops::ConvDesc>,
-             Known<ops::BatchNormForward, ops::BatchNormDesc>, Known<ops::BatchNormBackward, ops::BatchNormDesc>,
-             Known<ops::PoolForward, ops::PoolDesc>, Known<ops::PoolBackward, ops::PoolDesc>,
-             Known<ops::NormForward, ops::NormDesc>, Known<ops::NormBackward, ops::NormDesc>,
-             Known<ops::AttentionForward, ops::AttentionDesc>, Known<ops::AttentionBackward, ops::AttentionDesc>,
-             Known<ops::Rotary, ops::RotaryDesc>, Known<ops::ActivationForward, ops::ActivationDesc>,
-             Known<ops::ActivationBackward, ops::ActivationDesc>, Known<ops::EmbeddingForward, ops::EmbeddingDesc>,
-             Known<ops::EmbeddingBackward, ops::EmbeddingDesc>, Known<ops::CrossEntropy, ops::CrossEntropyDesc>,
-             Known<ops::Quantize, ops::QuantizeDesc>, Known<ops::Elementwise, ops::ElementwiseDesc>>
-      known_;
+  ops::EachOp<Known> known_;
 };
 
 }  // namespace assay::nn

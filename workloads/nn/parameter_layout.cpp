@@ -24,7 +24,7 @@ std::vector<std::size_t> order_of(std::span<const ParameterSpec> specs, std::spa
     for (std::size_t i = 0; i < specs.size(); ++i) when[i] = specs[i].decay ? of_block[block_of(specs[i].name)] : 0;
   }
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return when[a] < when[b]; });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return when[a] < when[b]; });
   return order;
 }
 
@@ -80,8 +80,7 @@ ParameterLayout lay_out(std::span<const ParameterSpec> specs, std::span<const st
     close();
     if (decay) layout.decayed = layout.count;
   }
-  std::stable_sort(layout.buckets.begin(), layout.buckets.end(),
-                   [](const Bucket& a, const Bucket& b) { return a.ready < b.ready; });
+  std::ranges::stable_sort(layout.buckets, {}, &Bucket::ready);
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
     Bucket& bucket = layout.buckets[b];
     bucket.held.fill({bucket.begin, bucket.end, bucket.begin});

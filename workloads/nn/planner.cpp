@@ -42,9 +42,9 @@ ArenaPlan place(std::span<const Lifetime> lifetimes, std::span<const std::size_t
     plan.bytes = std::max(plan.bytes, best + bytes);
     if (plan.bytes >= limit) return plan;
     const Placed placement{best, best + bytes, life.first, life.last};
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), placement,
-                                   [](const Placed& a, const Placed& b) { return a.begin < b.begin; }),
-                  placement);
+    placed.insert(
+        std::ranges::upper_bound(placed, placement, [](const Placed& a, const Placed& b) { return a.begin < b.begin; }),
+        placement);
   }
   return plan;
 }
@@ -81,7 +81,7 @@ ArenaPlan plan_arena(std::span<const Lifetime> lifetimes, std::size_t alignment)
   const auto attempt = [&, lower_bound = live](auto before) {
     if (best.bytes == lower_bound) return;
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), before);
+    std::ranges::stable_sort(order, before);
     ArenaPlan plan = place(lifetimes, order, alignment, best.bytes);
     if (plan.bytes < best.bytes) best = std::move(plan);
   };

@@ -2,7 +2,7 @@
 
 #include "harness/core/error.h"
 #include "harness/device/cpu/kernels.h"
-#include "workloads/ops/winograd.h"
+#include "workloads/ops/conv.h"
 
 namespace assay::nn {
 
@@ -10,16 +10,16 @@ namespace {
 
 using namespace ops;
 
-// What ops of every kind have in common here.
-template <typename Base, typename Args>
+// The common part of planned ops.
+template <typename Base>
 class Planned : public Base {
  public:
   std::string implementation() const override { return "planned"; }
   std::string isa() const override { return "none"; }
-  void run(Stream&, const Args&) override { throw Error("a memory plan cannot run"); }
+  void run(Stream&, const typename Base::Args&) override { throw Error("a memory plan cannot run"); }
 };
 
-class PlannedMatmul final : public Planned<Matmul, MatmulArgs> {
+class PlannedMatmul final : public Planned<Matmul> {
  public:
   explicit PlannedMatmul(const MatmulDesc& d)
       : packed_(packs(d) ? static_cast<std::size_t>(d.k * d.n) * size_of(d.b) : 0) {}
@@ -36,7 +36,7 @@ class PlannedMatmul final : public Planned<Matmul, MatmulArgs> {
 };
 
 template <typename Base>
-class PlannedConv final : public Planned<Base, typename Base::Args> {
+class PlannedConv final : public Planned<Base> {
  public:
   PlannedConv(const ConvDesc& d, DeviceKind device) : packed_(packed_bytes_of(d, device)) {}
   std::size_t packed_bytes() const override { return packed_; }
@@ -52,7 +52,7 @@ class PlannedConv final : public Planned<Base, typename Base::Args> {
   std::size_t packed_;
 };
 
-class PlannedPool final : public Planned<PoolForward, PoolForward::Args> {
+class PlannedPool final : public Planned<PoolForward> {
  public:
   // The position of the maximum within its window: one byte per element.
   explicit PlannedPool(const PoolDesc& d)
@@ -79,59 +79,30 @@ class PlannedGradientNorm final : public GradientNorm {
 
 class PlanningBackend final : public Backend {
  public:
-  explicit PlanningBackend(DeviceKind device) : device_(device) {}
+  explicit PlanningBackend(DeviceKind device)
+      : Backend([device]<typename Op>(const typename Op::Desc& desc) { return planned<Op>(device, desc); }) {}
 
   std::string name() const override { return "planning"; }
   std::string libraries() const override { return "none"; }
 
-  Made<Matmul> make(const MatmulDesc& d) override {
-    const bool cpu = device_ == DeviceKind::cpu;
-    if (cpu && d.out_stride > 0) return Made<Matmul>::no("rows are planned without gaps, as in the cpu backend");
-    if (!cpu && d.form != WeightForm::plain) return Made<Matmul>::no("weights are used as stored");
-    return done<Matmul>(std::make_unique<PlannedMatmul>(d));
-  }
-  Made<ConvForward> conv_forward(const ConvDesc& d) override { return conv<ConvForward>(d); }
-  Made<ConvBackwardData> conv_backward_data(const ConvDesc& d) override { return conv<ConvBackwardData>(d); }
-  Made<ConvBackwardWeights> conv_backward_weights(const ConvDesc&) override { return op<ConvBackwardWeights>(); }
-  Made<BatchNormForward> batch_norm_forward(const BatchNormDesc&) override { return op<BatchNormForward>(); }
-  Made<BatchNormBackward> batch_norm_backward(const BatchNormDesc&) override { return op<BatchNormBackward>(); }
-  Made<PoolForward> pool_forward(const PoolDesc& d) override {
-    return done<PoolForward>(std::make_unique<PlannedPool>(d));
-  }
-  Made<PoolBackward> pool_backward(const PoolDesc&) override { return op<PoolBackward>(); }
-  Made<NormForward> norm_forward(const NormDesc&) override { return op<NormForward>(); }
-  Made<NormBackward> norm_backward(const NormDesc&) override { return op<NormBackward>(); }
-  Made<AttentionForward> attention_forward(const AttentionDesc&) override { return op<AttentionForward>(); }
-  Made<AttentionBackward> attention_backward(const AttentionDesc&) override { return op<AttentionBackward>(); }
-  Made<Rotary> rotary(const RotaryDesc&) override { return op<Rotary>(); }
-  Made<ActivationForward> activation_forward(const ActivationDesc&) override { return op<ActivationForward>(); }
-  Made<ActivationBackward> activation_backward(const ActivationDesc&) override { return op<ActivationBackward>(); }
-  Made<EmbeddingForward> embedding_forward(const EmbeddingDesc&) override { return op<EmbeddingForward>(); }
-  Made<EmbeddingBackward> embedding_backward(const EmbeddingDesc&) override { return op<EmbeddingBackward>(); }
-  Made<CrossEntropy> cross_entropy(const CrossEntropyDesc&) override { return op<CrossEntropy>(); }
-  Made<Optimizer> optimizer(const OptimizerDesc&) override { return op<Optimizer>(); }
-  Made<GradientNorm> gradient_norm(const GradientNormDesc& d) override {
-    return done<GradientNorm>(std::make_unique<PlannedGradientNorm>(d));
-  }
-  Made<Elementwise> elementwise(const ElementwiseDesc&) override { return op<Elementwise>(); }
-  Made<Quantize> quantize(const QuantizeDesc&) override { return op<Quantize>(); }
-  Made<ScaleUpdate> scale_update(const ScaleUpdateDesc&) override { return op<ScaleUpdate>(); }
-
  private:
-  template <typename Base>
-  static Made<Base> done(std::unique_ptr<Base> made) {
-    return Made<Base>(std::move(made));
+  template <typename Op>
+  static Made<Op> planned(DeviceKind device, const typename Op::Desc& d) {
+    const bool cpu = device == DeviceKind::cpu;
+    if constexpr (std::is_same_v<Op, Matmul>) {
+      if (cpu && d.out_stride > 0) return Made<Op>::no("rows are planned without gaps, as in the cpu backend");
+      if (!cpu && d.form != WeightForm::plain) return Made<Op>::no("weights are used as stored");
+      return std::unique_ptr<Op>(std::make_unique<PlannedMatmul>(d));
+    } else if constexpr (std::is_base_of_v<PackedWeights, Op>) {
+      return std::unique_ptr<Op>(std::make_unique<PlannedConv<Op>>(d, device));
+    } else if constexpr (std::is_same_v<Op, PoolForward>) {
+      return std::unique_ptr<Op>(std::make_unique<PlannedPool>(d));
+    } else if constexpr (std::is_same_v<Op, GradientNorm>) {
+      return std::unique_ptr<Op>(std::make_unique<PlannedGradientNorm>(d));
+    } else {
+      return std::unique_ptr<Op>(std::make_unique<Planned<Op>>());
+    }
   }
-  template <typename Base>
-  static Made<Base> op() {
-    return done<Base>(std::make_unique<Planned<Base, typename Base::Args>>());
-  }
-  template <typename Base>
-  Made<Base> conv(const ConvDesc& d) const {
-    return done<Base>(std::make_unique<PlannedConv<Base>>(d, device_));
-  }
-
-  DeviceKind device_;
 };
 
 }  // namespace

@@ -3,8 +3,6 @@
 #include "harness/core/error.h"
 #include "harness/core/nearest.h"
 
-#include <fmt/format.h>
-
 #include <string>
 #include <vector>
 

@@ -3,8 +3,6 @@
 #include "harness/core/error.h"
 #include "workloads/nn/planner.h"
 
-#include <algorithm>
-
 namespace assay::nn {
 
 void place_in_arena(Program& program) {

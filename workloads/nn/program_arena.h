@@ -4,7 +4,6 @@
 #include "workloads/nn/program.h"
 
 #include <cstddef>
-#include <span>
 
 namespace assay::nn {
 

@@ -1,7 +1,6 @@
 #include "workloads/nn/program_windows.h"
 
 #include <algorithm>
-#include <map>
 
 namespace assay::nn {
 
@@ -76,8 +75,7 @@ void add_windows(Program& program, const StepPlan& plan) {
       if (plan.layout.partly_written[info.parameter]) reduction.clear = true;
     }
   for (const auto& [bucket, each] : reduced) program.reductions.push_back(each);
-  std::sort(program.reductions.begin(), program.reductions.end(),
-            [](const Window& a, const Window& b) { return a.last < b.last; });
+  std::ranges::sort(program.reductions, {}, &Window::last);
   for (std::size_t r = 0; r < program.reductions.size(); ++r)
     program.reductions[r].end =
         r + 1 < program.reductions.size() ? program.reductions[r + 1].last : program.instructions.size() - 1;

@@ -3,8 +3,6 @@
 #include "harness/device/urgent_stream.h"
 #include "workloads/nn/reducer.h"
 
-#include <vector>
-
 namespace assay::nn {
 
 namespace {

@@ -1,12 +1,10 @@
 #include "workloads/nn/state_parts.h"
 
-#include <string>
-
 namespace assay::nn {
 
 namespace {
 
-// Of the array at `base`, the elements that the rank holds of `extent`.
+// Finds the elements of `extent` that the rank holds in the array at `base`.
 void add_parts(std::vector<StatePart>& parts, const StepPlan& plan, const char* prefix, Array array, std::byte* base,
                Array extent) {
   for (std::size_t i = 0; i < plan.layout.specs.size(); ++i) {

@@ -4,9 +4,6 @@
 #include "harness/core/units.h"
 #include "workloads/nn/arrays.h"
 
-#include <utility>
-#include <vector>
-
 namespace assay::nn {
 
 namespace {

@@ -1,7 +1,6 @@
 #include "workloads/nn/step_options.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace assay::nn {
 

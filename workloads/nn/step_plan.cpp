@@ -26,7 +26,7 @@ bool needs_copies(StepLayout& layout) {
   desc.a = desc.b = precision.product;
   desc.out = precision.compute;
   desc.pack_from = precision.master;
-  return !layout.ops.backend().make(desc);
+  return !layout.ops.backend().make<ops::Matmul>(desc);
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ StepPlan::StepPlan(const Model& model, const StepOptions& requested, const Devic
           fmt::format("zero={}: ranks do not divide a step with 8-bit products; use zero=0 or "
                       "precision=bf16",
                       options.layout.zero));
-    if (const auto made = layout.ops.backend().quantize({.rows = 16, .columns = 16}); !made)
+    if (const auto made = layout.ops.backend().make<ops::Quantize>({.rows = 16, .columns = 16}); !made)
       throw UsageError("precision fp8 multiplies in 8 bits: " + made.reason());
   }
   layout.copies_weights = needs_copies(layout);
@@ -128,12 +128,12 @@ void StepPlan::make_updates(int rank) {
     desc.master = desc.parameter = options.precision.master;
     if (copies) desc.parameter = options.precision.param;
     desc.gradient = options.precision.grad;
-    auto made = layout.ops.backend().optimizer(desc);
+    auto made = layout.ops.backend().make<ops::Optimizer>(desc);
     if (!made) throw UsageError("optimizer: " + made.reason());
     update.optimizer = made.take();
     if (copies) {
       const ops::ElementwiseDesc cast{.count = count, .in = options.precision.master, .out = options.precision.param};
-      auto made_copy = layout.ops.backend().elementwise(cast);
+      auto made_copy = layout.ops.backend().make<ops::Elementwise>(cast);
       if (!made_copy) throw UsageError("weights: " + made_copy.reason());
       update.copy = made_copy.take();
     }
@@ -153,7 +153,7 @@ void StepPlan::make_updates(int rank) {
         bucket.in(Array::copies).count() > 0);
     if (options.layout.zero < 2) continue;
     const DType grad = options.precision.grad;
-    auto made = layout.ops.backend().elementwise(
+    auto made = layout.ops.backend().make<ops::Elementwise>(
         {.kind = ops::ElementwiseKind::add, .count = bucket.slice, .in = grad, .out = grad});
     if (!made) throw UsageError("sums of gradients: " + made.reason());
     add_slice.push_back(made.take());
@@ -173,7 +173,7 @@ void StepPlan::make_norm(int rank) {
       desc.pieces.push_back({held ? at : 0, range.count, held});
     }
   }
-  auto made = layout.ops.backend().gradient_norm(desc);
+  auto made = layout.ops.backend().make<ops::GradientNorm>(desc);
   if (!made) throw UsageError("gradient norm: " + made.reason());
   norm = made.take();
 }
@@ -181,7 +181,8 @@ void StepPlan::make_norm(int rank) {
 void StepPlan::make_scales() {
   if (layout.rounded.empty()) throw UsageError("precision fp8: no layer of this model multiplies in 8 bits; use bf16");
   const auto make = [&](std::int64_t tensors, std::int64_t length) {
-    auto made = layout.ops.backend().scale_update({.tensors = tensors, .length = length, .margin = fp8_scaling.margin});
+    auto made = layout.ops.backend().make<ops::ScaleUpdate>(
+        {.tensors = tensors, .length = length, .margin = fp8_scaling.margin});
     if (!made) throw UsageError("scales of fp8: " + made.reason());
     return made.take();
   };

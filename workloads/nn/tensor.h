@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -73,10 +72,6 @@ class Places {
     const TensorInfo& info = (*tensors_)[static_cast<std::size_t>(tensor.id)];
     if (info.slot >= 0) return slots_[static_cast<std::size_t>(info.slot)] + info.offset;
     return bases_[static_cast<std::size_t>(info.region)] + info.offset;
-  }
-  template <typename T>
-  T* as(Tensor tensor) const {
-    return static_cast<T*>(at(tensor));
   }
 
  private:

@@ -15,14 +15,8 @@
 #include "workloads/nn/step_memory.h"
 #include "workloads/nn/step_plan.h"
 #include "workloads/nn/walk.h"
-#include "workloads/nn/weights.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <memory>
-#include <optional>
-#include <utility>
 
 namespace assay::nn {
 

@@ -2,8 +2,6 @@
 
 #include "harness/trace/trace.h"
 
-#include <vector>
-
 namespace assay::nn {
 
 namespace {
@@ -40,7 +38,7 @@ class Walker {
         }
       }
     }
-    // What follows takes the arena.
+    // The next program takes the arena.
     if (!program_.reductions.empty() && how_.reduce) await(reduced_, Part::exposed_communication);
   }
 

@@ -1,11 +1,10 @@
-#include "workloads/nn/weights.h"
+#include "workloads/nn/state_parts.h"
 
 #include "harness/core/rng.h"
 #include "workloads/nn/arrays.h"
 #include "workloads/ops/random.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace assay::nn {
 
@@ -44,7 +43,7 @@ void initialise_weights(const StepPlan& plan, const StepMemory& memory, std::uin
     std::byte* at = memory.weights() + plan.offset(Array::masters, position);
     write(at, master, part.count, device, stream, [&](std::int64_t done, std::vector<double>& values) {
       if (spec.initial != Initial::normal) {
-        std::fill(values.begin(), values.end(), spec.initial == Initial::ones ? 1.0 : 0.0);
+        std::ranges::fill(values, spec.initial == Initial::ones ? 1.0 : 0.0);
         return;
       }
       const std::int64_t first = part.first + done, count = static_cast<std::int64_t>(values.size());
@@ -54,7 +53,7 @@ void initialise_weights(const StepPlan& plan, const StepMemory& memory, std::uin
   }
   const auto constant = [&](std::byte* at, DType dtype, std::int64_t count, double value) {
     write(at, dtype, count, device, stream,
-          [=](std::int64_t, std::vector<double>& values) { std::fill(values.begin(), values.end(), value); });
+          [=](std::int64_t, std::vector<double>& values) { std::ranges::fill(values, value); });
   };
   for (int m = 0; m < plan.moments(); ++m)
     constant(memory.moment(m), master, plan.parameters.size(Array::moments), 0.0);

@@ -21,7 +21,7 @@ struct ActivationDesc {
   bool operator==(const ActivationDesc&) const = default;
 };
 
-class ActivationForward : public Op {
+class ActivationForward : public OpOf<ActivationDesc> {
  public:
   struct Args {
     const void* x = nullptr;
@@ -31,7 +31,7 @@ class ActivationForward : public Op {
   virtual void run(Stream&, const Args&) = 0;
 };
 
-class ActivationBackward : public Op {
+class ActivationBackward : public OpOf<ActivationDesc> {
  public:
   struct Args {
     const void* x = nullptr;   // the input of the forward op

@@ -47,7 +47,7 @@ std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer
   }
   std::vector<double> first(count, failed);
   for (const std::size_t i : loaded) first[i] = timer.seconds(i, 1).value_or(failed);
-  const double fastest = count == 0 ? failed : *std::min_element(first.begin(), first.end());
+  const double fastest = count == 0 ? failed : *std::ranges::min_element(first);
   if (fastest == failed) return std::nullopt;
 
   std::vector<std::size_t> contenders;
@@ -68,7 +68,7 @@ std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer
 
   std::vector<double> medians;
   for (const auto& samples : times) medians.push_back(median_of(samples));
-  const double best = *std::min_element(medians.begin(), medians.end());
+  const double best = *std::ranges::min_element(medians);
   if (best == failed) return std::nullopt;
   for (std::size_t i = 0; i < contenders.size(); ++i)
     if (medians[i] <= best * indistinguishable) return contenders[i];

@@ -30,7 +30,7 @@ struct AttentionDesc {
 // Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const AttentionDesc& desc);
 
-class AttentionForward : public Op {
+class AttentionForward : public OpOf<AttentionDesc> {
  public:
   struct Args {
     const void* q = nullptr;                // (B, T, H, D), q_stride from token to token
@@ -44,7 +44,7 @@ class AttentionForward : public Op {
   virtual void run(Stream&, const Args&) = 0;
 };
 
-class AttentionBackward : public Op {
+class AttentionBackward : public OpOf<AttentionDesc> {
  public:
   struct Args {
     const void* q = nullptr;

@@ -15,13 +15,25 @@
 #include "workloads/ops/quantize.h"
 #include "workloads/ops/rotary.h"
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 
 namespace assay::ops {
 
-// Each method builds an op for a descriptor, or gives the reason this device has none; a backend overrides those it
-// supports.
+// One member for every op.
+template <template <typename> class Of>
+using EachOp =
+    std::tuple<Of<Matmul>, Of<ConvForward>, Of<ConvBackwardData>, Of<ConvBackwardWeights>, Of<BatchNormForward>,
+               Of<BatchNormBackward>, Of<PoolForward>, Of<PoolBackward>, Of<NormForward>, Of<NormBackward>,
+               Of<AttentionForward>, Of<AttentionBackward>, Of<Rotary>, Of<ActivationForward>, Of<ActivationBackward>,
+               Of<EmbeddingForward>, Of<EmbeddingBackward>, Of<CrossEntropy>, Of<Optimizer>, Of<GradientNorm>,
+               Of<Elementwise>, Of<Quantize>, Of<ScaleUpdate>>;
+
+template <typename Op>
+using Maker = std::function<Made<Op>(const typename Op::Desc&)>;
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -29,35 +41,28 @@ class Backend {
   // Libraries and versions, as recorded: "oneDNN 3.2.0; OpenBLAS 0.3.21 (SkylakeX)".
   virtual std::string libraries() const = 0;
 
-  virtual Made<Matmul> make(const MatmulDesc&) { return none<Matmul>(); }
-  virtual Made<ConvForward> conv_forward(const ConvDesc&) { return none<ConvForward>(); }
-  virtual Made<ConvBackwardData> conv_backward_data(const ConvDesc&) { return none<ConvBackwardData>(); }
-  virtual Made<ConvBackwardWeights> conv_backward_weights(const ConvDesc&) { return none<ConvBackwardWeights>(); }
-  virtual Made<BatchNormForward> batch_norm_forward(const BatchNormDesc&) { return none<BatchNormForward>(); }
-  virtual Made<BatchNormBackward> batch_norm_backward(const BatchNormDesc&) { return none<BatchNormBackward>(); }
-  virtual Made<PoolForward> pool_forward(const PoolDesc&) { return none<PoolForward>(); }
-  virtual Made<PoolBackward> pool_backward(const PoolDesc&) { return none<PoolBackward>(); }
-  virtual Made<NormForward> norm_forward(const NormDesc&) { return none<NormForward>(); }
-  virtual Made<NormBackward> norm_backward(const NormDesc&) { return none<NormBackward>(); }
-  virtual Made<AttentionForward> attention_forward(const AttentionDesc&) { return none<AttentionForward>(); }
-  virtual Made<AttentionBackward> attention_backward(const AttentionDesc&) { return none<AttentionBackward>(); }
-  virtual Made<Rotary> rotary(const RotaryDesc&) { return none<Rotary>(); }
-  virtual Made<ActivationForward> activation_forward(const ActivationDesc&) { return none<ActivationForward>(); }
-  virtual Made<ActivationBackward> activation_backward(const ActivationDesc&) { return none<ActivationBackward>(); }
-  virtual Made<EmbeddingForward> embedding_forward(const EmbeddingDesc&) { return none<EmbeddingForward>(); }
-  virtual Made<EmbeddingBackward> embedding_backward(const EmbeddingDesc&) { return none<EmbeddingBackward>(); }
-  virtual Made<CrossEntropy> cross_entropy(const CrossEntropyDesc&) { return none<CrossEntropy>(); }
-  virtual Made<Optimizer> optimizer(const OptimizerDesc&) { return none<Optimizer>(); }
-  virtual Made<GradientNorm> gradient_norm(const GradientNormDesc&) { return none<GradientNorm>(); }
-  virtual Made<Elementwise> elementwise(const ElementwiseDesc&) { return none<Elementwise>(); }
-  virtual Made<Quantize> quantize(const QuantizeDesc&) { return none<Quantize>(); }
-  virtual Made<ScaleUpdate> scale_update(const ScaleUpdateDesc&) { return none<ScaleUpdate>(); }
+  // Builds an op, or gives the reason this device has none, or that no device could make it: problem_of(desc).
+  template <typename Op>
+  Made<Op> make(const typename Op::Desc& desc) {
+    if constexpr (requires { problem_of(desc); })
+      if (auto problem = problem_of(desc)) return Made<Op>::no(*problem);
+    return std::get<Maker<Op>>(makers_)(desc);
+  }
+
+ protected:
+  // `make.template operator()<Op>(desc)` builds an op for a valid descriptor.
+  template <typename Make>
+  explicit Backend(const Make& make) {
+    std::apply([&](auto&... makers) { (set(makers, make), ...); }, makers_);
+  }
 
  private:
-  template <typename Op>
-  Made<Op> none() const {
-    return Made<Op>::no("the " + name() + " backend has no such op");
+  template <typename Op, typename Make>
+  static void set(Maker<Op>& maker, const Make& make) {
+    maker = [make](const typename Op::Desc& desc) { return make.template operator()<Op>(desc); };
   }
+
+  EachOp<Maker> makers_;
 };
 
 // The oracle: naive loops that accumulate in double (64-bit integers for int8). Every op in f64, f32 and bf16.

@@ -29,7 +29,7 @@ struct BatchNormDesc {
 // Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const BatchNormDesc& desc);
 
-class BatchNormForward : public Op {
+class BatchNormForward : public OpOf<BatchNormDesc> {
  public:
   struct Args {
     const void* x = nullptr;         // (rows, channels)
@@ -47,7 +47,7 @@ class BatchNormForward : public Op {
   virtual void run(Stream&, const Args&) = 0;
 };
 
-class BatchNormBackward : public Op {
+class BatchNormBackward : public OpOf<BatchNormDesc> {
  public:
   struct Args {
     const void* dy = nullptr;        // (rows, channels)

@@ -38,7 +38,7 @@ struct ConvDesc {
 std::optional<std::string> problem_of(const ConvDesc& desc);
 
 // Forward and backward-data read weights in the op's own layout and type.
-class PackedWeights : public Op {
+class PackedWeights : public OpOf<ConvDesc> {
  public:
   virtual std::size_t packed_bytes() const = 0;
   // w (K, R, S, C / groups) of type pack_from.
@@ -67,7 +67,7 @@ class ConvBackwardData : public PackedWeights {
   virtual void run(Stream&, const Args&) = 0;
 };
 
-class ConvBackwardWeights : public Op {
+class ConvBackwardWeights : public OpOf<ConvDesc> {
  public:
   struct Args {
     const void* x = nullptr;   // (N, H, W, C)
@@ -77,5 +77,15 @@ class ConvBackwardWeights : public Op {
   };
   virtual void run(Stream&, const Args&) = 0;
 };
+
+// Which convolutions the cpu backend computes by Winograd's F(2x2, 3x3), for the backend and for plans of its memory.
+
+// F(2x2, 3x3) of Lavin & Gray 2016, "Fast algorithms for convolutional neural networks": a tile of 4 x 4 inputs gives
+// 2 x 2 outputs with 16 products per channel pair instead of 36; transformed weights have 16 elements instead of 9.
+inline constexpr std::int64_t winograd_positions = 16;
+inline constexpr std::int64_t channel_block = 16;  // lanes of the largest vectors
+
+// Whether the op supports the descriptor and is faster than oneDNN's on this CPU, by a fixed rule.
+bool winograd_suits(const ConvDesc& desc);
 
 }  // namespace assay::ops

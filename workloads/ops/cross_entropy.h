@@ -32,7 +32,7 @@ struct LossSums {
   std::int64_t correct = 0;  // rows whose largest logit (the first, if tied) is the target's
 };
 
-class CrossEntropy : public Op {
+class CrossEntropy : public OpOf<CrossEntropyDesc> {
  public:
   struct Args {
     void* logits = nullptr;                 // (rows, classes); overwritten with its gradient

@@ -22,7 +22,7 @@ struct ElementwiseDesc {
   bool operator==(const ElementwiseDesc&) const = default;
 };
 
-class Elementwise : public Op {
+class Elementwise : public OpOf<ElementwiseDesc> {
  public:
   struct Args {
     const void* a = nullptr;  // (count)

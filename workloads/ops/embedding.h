@@ -30,7 +30,7 @@ struct EmbeddingDesc {
 // Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const EmbeddingDesc& desc);
 
-class EmbeddingForward : public Op {
+class EmbeddingForward : public OpOf<EmbeddingDesc> {
  public:
   struct Args {
     const std::int32_t* ids = nullptr;  // (B, T), each in [0, vocabulary): checked when the batch is made
@@ -45,7 +45,7 @@ class EmbeddingForward : public Op {
 };
 
 // Sums do not depend on the number of threads.
-class EmbeddingBackward : public Op {
+class EmbeddingBackward : public OpOf<EmbeddingDesc> {
  public:
   struct Args {
     const std::int32_t* ids = nullptr;

@@ -77,8 +77,9 @@ struct MatmulArgs {
   const float* scale_b = nullptr;
 };
 
-class Matmul : public Op {
+class Matmul : public OpOf<MatmulDesc> {
  public:
+  using Args = MatmulArgs;
   // Bytes of b in the op's own layout; 0 if b is used as is.
   virtual std::size_t packed_bytes() const { return 0; }
   // Writes b (canonical layout, of type pack_from) into `packed`, packed_bytes() long.

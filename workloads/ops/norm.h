@@ -28,7 +28,7 @@ struct NormDesc {
 // Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const NormDesc& desc);
 
-class NormForward : public Op {
+class NormForward : public OpOf<NormDesc> {
  public:
   struct Args {
     const void* x = nullptr;                  // (rows, columns)
@@ -44,7 +44,7 @@ class NormForward : public Op {
   virtual void run(Stream&, const Args&) = 0;
 };
 
-class NormBackward : public Op {
+class NormBackward : public OpOf<NormDesc> {
  public:
   struct Args {
     const void* dy = nullptr;      // (rows, columns)

@@ -6,7 +6,6 @@
 #include "harness/device/device.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,6 +44,13 @@ class Op {
   virtual bool repeats() const { return true; }
   virtual std::size_t workspace_bytes() const { return 0; }  // scratch that the caller provides for each run
   virtual std::size_t saved_bytes() const { return 0; }      // kept from forward to backward
+};
+
+// An op that is built from a `D`.
+template <typename D>
+class OpOf : public Op {
+ public:
+  using Desc = D;
 };
 
 }  // namespace assay::ops

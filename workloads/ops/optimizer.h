@@ -41,7 +41,7 @@ struct OptimizerDesc {
 // Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const OptimizerDesc& desc);
 
-class Optimizer : public Op {
+class Optimizer : public OpOf<OptimizerDesc> {
  public:
   struct Args {
     const StepState* state = nullptr;  // on the device; nothing is written if found_infinity is set
@@ -74,7 +74,7 @@ struct GradientNormDesc {
 };
 
 // run() is sum(), then fold(). Between them ranks that hold different pieces add up their sums.
-class GradientNorm : public Op {
+class GradientNorm : public OpOf<GradientNormDesc> {
  public:
   struct Args {
     const void* gradient = nullptr;       // (count)

@@ -33,7 +33,7 @@ struct PoolDesc {
 // Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const PoolDesc& desc);
 
-class PoolForward : public Op {
+class PoolForward : public OpOf<PoolDesc> {
  public:
   struct Args {
     const void* x = nullptr;  // (N, H, W, C)
@@ -44,7 +44,7 @@ class PoolForward : public Op {
   virtual void run(Stream&, const Args&) = 0;
 };
 
-class PoolBackward : public Op {
+class PoolBackward : public OpOf<PoolDesc> {
  public:
   struct Args {
     const void* dy = nullptr;     // (N, P, Q, C)

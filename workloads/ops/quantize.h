@@ -26,7 +26,7 @@ struct QuantizeDesc {
 };
 std::optional<std::string> problem_of(const QuantizeDesc& desc);
 
-class Quantize : public Op {
+class Quantize : public OpOf<QuantizeDesc> {
  public:
   struct Args {
     const void* x = nullptr;       // (rows, columns)
@@ -52,7 +52,7 @@ struct ScaleUpdateDesc {
 };
 std::optional<std::string> problem_of(const ScaleUpdateDesc& desc);
 
-class ScaleUpdate : public Op {
+class ScaleUpdate : public OpOf<ScaleUpdateDesc> {
  public:
   struct Args {
     const float* amax = nullptr;     // (tensors)

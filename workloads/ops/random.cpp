@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <numbers>
-#include <vector>
 
 namespace assay::ops {
 

@@ -25,7 +25,7 @@ struct RotaryDesc {
 // Why no device could make this op; nothing if it is valid.
 std::optional<std::string> problem_of(const RotaryDesc& desc);
 
-class Rotary : public Op {
+class Rotary : public OpOf<RotaryDesc> {
  public:
   struct Args {
     void* x = nullptr;             // (B, T, heads, D), `stride` from token to token

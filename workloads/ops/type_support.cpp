@@ -21,7 +21,7 @@ std::optional<std::string> why_no_arithmetic(Device& device, DType type) {
       break;
     default: return std::nullopt;
   }
-  if (backend_for(device)->make(desc)) return std::nullopt;
+  if (backend_for(device)->make<Matmul>(desc)) return std::nullopt;
   if (device.kind() == DeviceKind::cpu)
     // Some CPUs have it, but oneDNN is not asked for it.
     return type == DType::fp16 ? "Assay has no fp16 arithmetic for CPUs"

@@ -19,8 +19,7 @@ Moved moved_by(std::span<const Collective> collectives) {
 
 std::vector<Collective> grouped(std::vector<Collective> collectives) {
   const auto order = [](const Collective& one) { return std::tuple(one.kind, one.dtype, one.elements); };
-  std::sort(collectives.begin(), collectives.end(),
-            [&](const Collective& a, const Collective& b) { return order(a) < order(b); });
+  std::ranges::sort(collectives, [&](const Collective& a, const Collective& b) { return order(a) < order(b); });
   std::vector<Collective> groups;
   for (std::size_t first = 0; first < collectives.size();) {
     Collective group = collectives[first];

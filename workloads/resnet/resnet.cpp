@@ -6,9 +6,7 @@
 #include "workloads/nn/layers/pool.h"
 
 #include <cmath>
-#include <optional>
 #include <utility>
-#include <vector>
 
 namespace assay::resnet {
 

@@ -13,13 +13,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <map>
-#include <numeric>
-#include <optional>
 
 namespace assay::training {
 
@@ -164,8 +160,7 @@ Kept by_name(const CheckpointIndex& index) {
   for (const KeptShard& shard : index.shards)
     for (const KeptRange& range : shard.ranges) kept[range.name].emplace_back(&shard, &range);
   for (auto& [name, ranges] : kept)
-    std::stable_sort(ranges.begin(), ranges.end(),
-                     [](const auto& a, const auto& b) { return a.second->first < b.second->first; });
+    std::ranges::stable_sort(ranges, [](const auto& a, const auto& b) { return a.second->first < b.second->first; });
   return kept;
 }
 
@@ -270,7 +265,7 @@ class Draft {
       if (!owner_) return;
       make_folder(file.parent_path());
       slot_ = slot_in_use(file) == "a" ? "b" : "a";
-      // Of an attempt that was killed.
+      // An attempt that was killed left it.
       fs::remove_all(folder());
       remove_temporaries(file.parent_path());
       make_folder(folder());

@@ -5,8 +5,6 @@
 #include "harness/json/members.h"
 #include "workloads/data/file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>

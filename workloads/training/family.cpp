@@ -10,12 +10,9 @@
 #include "workloads/data/language.h"
 #include "workloads/nn/step_plan.h"
 #include "workloads/training/case_files.h"
-#include "workloads/training/quality.h"
-#include "workloads/training/throughput.h"
+#include "workloads/training/cases.h"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 
 namespace assay::training {
 
@@ -27,7 +24,7 @@ std::string family_of(const Json& json) {
   return json["family"].get<std::string>();
 }
 
-// What is known about a case before it runs.
+// This is known about a case before it runs.
 struct Planned {
   std::string problem;  // empty: none
   nn::MemoryPlan memory;
@@ -72,7 +69,7 @@ const Planned& planned_case(const ModelFamily& family, const Params& params, con
 
 ModelFile open_model(std::string_view family, const std::string& word) {
   const std::vector<std::string> all = config_names("models");
-  if (!is_config_path(word) && std::find(all.begin(), all.end(), word) == all.end()) {
+  if (!is_config_path(word) && std::ranges::find(all, word) == all.end()) {
     std::vector<std::string> names;
     for (const std::string& name : all)
       if (family_of(read_json(configs_dir() / "models" / (name + ".json"))) == family) names.push_back(name);

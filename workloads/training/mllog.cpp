@@ -23,7 +23,7 @@ void MlLog::start(const char* key, const Json& metadata) { line("INTERVAL_START"
 void MlLog::stop(const char* key, const Json& metadata) { line("INTERVAL_END", key, nullptr, metadata); }
 
 void MlLog::continue_after(std::string_view text) {
-  number_ = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  number_ = static_cast<int>(std::ranges::count(text, '\n'));
   first_ = false;
   constexpr std::string_view name = "\"time_ms\":";
   const std::size_t at = text.rfind(name);

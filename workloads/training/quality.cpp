@@ -1,4 +1,4 @@
-#include "workloads/training/quality.h"
+#include "workloads/training/cases.h"
 
 #include "harness/core/clock.h"
 #include "harness/core/error.h"

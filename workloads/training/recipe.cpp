@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 namespace assay::training {
 
@@ -76,7 +77,7 @@ void read_schedule(const Cursor& at, Schedule& schedule) {
   if (*kind == "polynomial") members.emplace_back("power");
   if (*kind == "step") members.insert(members.end(), {"milestones", "factor"});
   at.only(members);
-  schedule.decay = static_cast<Decay>(std::find(kinds.begin(), kinds.end(), *kind) - kinds.begin());
+  schedule.decay = static_cast<Decay>(std::ranges::find(kinds, *kind) - kinds.begin());
   if (const auto base = at.need("base"))
     if (const auto read = base->number(0, 1e6)) {
       schedule.base = *read;
@@ -174,6 +175,29 @@ Recipe find_recipe(const std::string& name_or_file, const std::string& family) {
     if (const fs::path file = folder / (name + ".json"); fs::exists(file, none)) return read_recipe(file);
   throw UsageError(
       fmt::format("no recipe for {} in {}: neither {}.json nor {}.json", model, folder.string(), model, family));
+}
+
+double learning_rate(const Schedule& schedule, std::int64_t step) {
+  const double base = schedule.base;
+  if (step <= schedule.warmup_steps)
+    return base * static_cast<double>(step) / static_cast<double>(schedule.warmup_steps);
+  const auto whole = static_cast<double>(std::max<std::int64_t>(1, schedule.total_steps - schedule.warmup_steps));
+  const double progress = std::min(1.0, static_cast<double>(step - schedule.warmup_steps) / whole);
+  const double end = schedule.end_factor;
+  switch (schedule.decay) {
+    case Decay::constant: return base;
+    case Decay::cosine: return base * (end + (1 - end) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
+    case Decay::polynomial: return base * (end + (1 - end) * std::pow(1 - progress, schedule.power));
+    case Decay::step: break;
+  }
+  double rate = base;
+  for (const std::int64_t milestone : schedule.milestones)
+    if (step > milestone) rate *= schedule.factor;
+  return rate;
+}
+
+double timing_rate(const Schedule& schedule, std::int64_t step) {
+  return learning_rate({.base = schedule.base, .warmup_steps = 10}, step);
 }
 
 }  // namespace assay::training

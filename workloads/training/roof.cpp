@@ -1,7 +1,6 @@
 #include "workloads/training/roof.h"
 
 #include "harness/core/configs.h"
-#include "harness/core/error.h"
 #include "harness/device/cpu/cpuid.h"
 #include "harness/machine/hardware.h"
 #include "harness/machine/machine.h"

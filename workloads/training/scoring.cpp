@@ -1,9 +1,8 @@
 #include "workloads/training/scoring.h"
 
 #include "harness/core/configs.h"
-#include "harness/core/error.h"
 #include "harness/json/json.h"
-#include "harness/statistics/mean.h"
+#include "harness/statistics/statistics.h"
 
 #include <boost/math/distributions/students_t.hpp>
 
@@ -38,7 +37,7 @@ Score olympic_score(std::span<const QualityRun> runs) {
     score.rule = runs.size() == 1 ? "one run" : "mean of 2 runs";
     return score;
   }
-  std::sort(times.begin(), times.end());
+  std::ranges::sort(times);
   times.erase(times.begin());               // the fastest
   if (score.missed == 0) times.pop_back();  // the slowest, unless it is the one that missed
   score.seconds = mean(times);

@@ -1,13 +1,11 @@
 #include "workloads/training/settings.h"
 
 #include "harness/core/error.h"
-#include "harness/core/text.h"
 #include "workloads/data/class_images.h"
 #include "workloads/data/language.h"
 #include "workloads/data/training_files.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace assay::training {
 

@@ -4,7 +4,6 @@
 #include "harness/core/units.h"
 
 #include <cmath>
-#include <numeric>
 
 namespace assay::training {
 

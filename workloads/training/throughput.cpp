@@ -1,4 +1,4 @@
-#include "workloads/training/throughput.h"
+#include "workloads/training/cases.h"
 
 #include "harness/comm/gather.h"
 #include "harness/core/clock.h"
@@ -174,7 +174,7 @@ class ThroughputCase final : public Case {
   void check_losses(Checks& checks) const {
     // A non-finite step has already ended the case with an error; this documents it in the record.
     const auto finite = [](double loss) { return std::isfinite(loss); };
-    checks.that("losses_finite", !losses_.empty() && std::all_of(losses_.begin(), losses_.end(), finite));
+    checks.that("losses_finite", !losses_.empty() && std::ranges::all_of(losses_, finite));
     // Initial weights are small, so that the first guess is uniform.
     const double guess = std::log(static_cast<double>(classes()));
     if (!losses_.empty()) checks.at_most("loss_step_1_over_guess", losses_.front() / guess, 2);

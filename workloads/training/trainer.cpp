@@ -7,9 +7,7 @@
 #include "workloads/ops/type_support.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <thread>
 
 namespace assay::training {
 
@@ -25,7 +23,7 @@ std::string isa_of(ops::Backend& backend, const nn::Precision& precision) {
   desc.m = desc.n = desc.k = 64;
   desc.a = desc.b = precision.product;
   desc.out = precision.compute;
-  auto made = backend.make(desc);
+  auto made = backend.make<ops::Matmul>(desc);
   return made ? made.take()->isa() : "";
 }
 
@@ -71,10 +69,9 @@ void Trainer::warm_up() {
   step_->initialise(0);
   for (std::int64_t i = 0; i < settings_.accumulate; ++i) {
     const nn::Inputs inputs = step_->inputs(i);
-    for (const auto integers : {inputs.ids, inputs.type_ids, inputs.targets})
-      std::fill(integers.begin(), integers.end(), 0);
-    std::fill(inputs.lengths.begin(), inputs.lengths.end(), static_cast<std::int32_t>(settings_.seq));
-    std::fill(inputs.images.begin(), inputs.images.end(), 0.0f);
+    for (const auto integers : {inputs.ids, inputs.type_ids, inputs.targets}) std::ranges::fill(integers, 0);
+    std::ranges::fill(inputs.lengths, static_cast<std::int32_t>(settings_.seq));
+    std::ranges::fill(inputs.images, 0.0f);
   }
   // The first step enqueues its work; on a GPU the second captures it.
   const int times = device_.kind() == DeviceKind::cpu ? 1 : 2;
@@ -174,7 +171,7 @@ bool Trainer::held_by_all(const nn::StatePart& part) const {
 }
 
 const nn::StatePart& Trainer::common_weight(const std::vector<nn::StatePart>& state) const {
-  const auto common = std::find_if(state.begin(), state.end(), [this](const auto& part) { return held_by_all(part); });
+  const auto common = std::ranges::find_if(state, [this](const auto& part) { return held_by_all(part); });
   ASSAY_CHECK(common != state.end(), "ranks have no state in common");
   return *common;
 }
@@ -270,7 +267,7 @@ int Trainer::ranks_that_differ(const std::vector<nn::StatePart>& parts) {
     sum = sum * 31 + checksum({bytes, part.bytes});
   }
   const std::vector<std::uint64_t> sums = gather(comm_, sum);
-  return static_cast<int>(sums.size()) - static_cast<int>(std::count(sums.begin(), sums.end(), sums.front()));
+  return static_cast<int>(sums.size()) - static_cast<int>(std::ranges::count(sums, sums.front()));
 }
 
 void Trainer::describe(Context& context, const data::TrainingSet& set) const {

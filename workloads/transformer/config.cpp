@@ -36,7 +36,7 @@ void read_rotary(const Cursor& cursor, Config& config) {
   config.rotary_scaling = values;
 }
 
-// What the members of a file are called in messages.
+// Messages name the members of a file like this.
 struct Names {
   const char* heads = "heads";
   const char* kv_heads = "kv_heads";

@@ -10,7 +10,7 @@ namespace {
 std::unique_ptr<nn::Model> load(const char* family, const std::string& model) {
   const training::ModelFile file = training::open_model(family, model);
   const transformer::Config config = transformer::read_config(file.json, file.source, file.name);
-  // Of a file that does not name its family.
+  // A file need not name its family.
   training::check_family(family, config.family, model);
   return transformer::make_transformer(config);
 }

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <string_view>
 #include <vector>
 
 namespace assay::transformer {

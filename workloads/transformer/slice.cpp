@@ -15,7 +15,6 @@
 #include "workloads/transformer/slice_sum.h"
 #include "workloads/transformer/transformer.h"
 
-#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <set>
@@ -46,7 +45,7 @@ struct OpenedModel {
 
 OpenedModel open_file(const std::filesystem::path& file) {
   const Json json = read_json(file);
-  // Of those that name it: a config.json does not.
+  // Only files that name it count: a config.json does not.
   const std::string family = json.is_object() && json.contains("family") && json["family"].is_string()
                                  ? json["family"].get<std::string>()
                                  : transformer_models.name;
@@ -100,7 +99,7 @@ SliceSettings settings_from(const Params& params, int ranks) {
   return settings;
 }
 
-// What the models of a case need together.
+// The models of a case need this together.
 nn::MemoryPlan plan_memory(const SliceSettings& settings, DeviceKind device) {
   nn::MemoryPlan sum;
   for (const std::int64_t layers : settings.depths()) {
@@ -358,7 +357,7 @@ Estimate estimate(const Params& params, const World& world) {
   return estimate;
 }
 
-// Of a training case, those that a step's time depends on.
+// A step's time depends on these parameters of a training case.
 Schema slice_schema() {
   static const std::set<std::string> of_training = {"model", "precision",     "micro_batch", "accumulate",
                                                     "seq",   "checkpointing", "zero",        "threads"};

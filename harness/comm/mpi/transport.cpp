@@ -4,7 +4,6 @@
 
 #include <map>
 #include <optional>
-#include <vector>
 
 namespace assay::mpi {
 

@@ -3,8 +3,6 @@
 #include "harness/comm/bf16_reduce.h"
 #include "harness/core/error.h"
 
-#include <string>
-
 namespace assay::mpi {
 
 namespace {

@@ -2,7 +2,6 @@
 
 #include "harness/comm/nccl/check.h"
 #include "harness/comm/nccl/log_capture.h"
-#include "harness/comm/nccl/types.h"
 #include "harness/comm/nccl/window.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
@@ -13,12 +12,43 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <utility>
 
 namespace assay::nccl {
 
 namespace {
+
+// Throws Error for a type that this version of NCCL lacks (fp8 came with 2.24).
+ncclDataType_t datatype_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return ncclFloat64;
+    case DType::f32:
+    case DType::tf32: return ncclFloat32;
+    case DType::bf16: return ncclBfloat16;
+    case DType::fp16: return ncclFloat16;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 1)
+    case DType::fp8_e4m3: return ncclFloat8e4m3;
+    case DType::fp8_e5m2: return ncclFloat8e5m2;
+#else
+    case DType::fp8_e4m3:
+    case DType::fp8_e5m2: break;
+#endif
+    case DType::i64: return ncclInt64;
+    case DType::i32: return ncclInt32;
+    case DType::s8: return ncclInt8;
+    case DType::u8: return ncclUint8;
+  }
+  throw Error(fmt::format("NCCL {}.{} has no {}", NCCL_MAJOR, NCCL_MINOR, name_of(dtype)));
+}
+
+ncclRedOp_t operation_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum: return ncclSum;
+    case ReduceOp::max: return ncclMax;
+    case ReduceOp::min: return ncclMin;
+  }
+  throw Error("NCCL has no such reduction");
+}
 
 const char* at(const void* base, std::size_t bytes) { return static_cast<const char*>(base) + bytes; }
 char* at(void* base, std::size_t bytes) { return static_cast<char*>(base) + bytes; }
@@ -158,7 +188,7 @@ std::vector<double> NcclCommunicator::values_of_all(double value) {
 
 double NcclCommunicator::max_of(double value) {
   const std::vector<double> values = values_of_all(value);
-  return *std::max_element(values.begin(), values.end());
+  return *std::ranges::max_element(values);
 }
 
 double NcclCommunicator::broadcast_value(double value, int root) {

@@ -6,12 +6,10 @@
 #include "harness/device/cuda/check.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
 namespace assay::nccl {
 

@@ -97,7 +97,7 @@ class CpuDevice : public Device {
   // Also long enough that ranks starting at slightly different times do not show in the first of many calls.
   double shortest_sample() const override { return std::max(1000.0 * timer_cost_, 100e-6); }
 
-  // By the threads that the case uses: they are awake then when the next sample begins, and another team size would
+  // The threads that the case uses do it: they are awake then when the next sample begins, and another team size would
   // make OpenMP end and restart threads inside it.
   void evict(Stream&, std::span<const MemoryRange> ranges) override {
     const Team team(std::min(omp_get_max_threads(), info_.compute_units));

@@ -2,8 +2,6 @@
 // space.
 #include "harness/device/cpu/evict.h"
 
-#include <cstdint>
-
 namespace assay::cpu {
 
 void evict_lines(MemoryRange range) {

@@ -4,8 +4,6 @@
 #include <cpuid.h>
 #include <immintrin.h>
 
-#include <cstdint>
-
 namespace assay::cpu {
 
 namespace {

@@ -4,8 +4,6 @@
 #include "harness/core/error.h"
 #include "harness/device/cpu/cpuid.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <string>

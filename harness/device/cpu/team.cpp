@@ -141,7 +141,7 @@ int cores_of_first_node() {
   const std::vector<int>& cpus = rank_cpus();
   const auto node_of = [](int cpu) {
     for (const Core& core : topology().cores)
-      if (std::find(core.cpus.begin(), core.cpus.end(), cpu) != core.cpus.end()) return core.numa_node;
+      if (std::ranges::find(core.cpus, cpu) != core.cpus.end()) return core.numa_node;
     return 0;
   };
   const int node = node_of(cpus.front());

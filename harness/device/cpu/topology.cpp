@@ -85,7 +85,7 @@ void read_described_caches(Topology& topology) {
     const fs::path cpu = fs::path(root) / "sys/devices/system/cpu" / ("cpu" + std::to_string(cache.cpus.front()));
     for (const auto& index : fs::directory_iterator(cpu / "cache", none)) {
       std::string type = word_in(index.path() / "type");
-      std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::tolower(c); });
+      std::ranges::transform(type, type.begin(), [](unsigned char c) { return std::tolower(c); });
       const std::uint64_t bytes = cache_size(word_in(index.path() / "size"));
       if (word_in(index.path() / "level") == std::to_string(cache.level) && type == cache.type && bytes > 0)
         cache.bytes = bytes;
@@ -100,7 +100,7 @@ void read_pages(Topology& topology) {
     const std::string name = entry.path().filename();  // hugepages-2048kB
     if (name.starts_with("hugepages-")) topology.huge_page_bytes.push_back(std::stoull(name.substr(10)) * 1024);
   }
-  std::sort(topology.huge_page_bytes.begin(), topology.huge_page_bytes.end());
+  std::ranges::sort(topology.huge_page_bytes);
 
   std::ifstream enabled("/sys/kernel/mm/transparent_hugepage/enabled");
   for (std::string word; enabled >> word;)
@@ -130,8 +130,8 @@ std::uint64_t Topology::last_level_cache_bytes(const std::vector<int>& cpus) con
   std::uint64_t bytes = 0;
   for (const Cache& cache : caches) {
     if (cache.level != last || cache.type == "instruction") continue;
-    const bool reached = std::any_of(cache.cpus.begin(), cache.cpus.end(),
-                                     [&](int cpu) { return std::find(cpus.begin(), cpus.end(), cpu) != cpus.end(); });
+    const bool reached =
+        std::ranges::any_of(cache.cpus, [&](int cpu) { return std::ranges::find(cpus, cpu) != cpus.end(); });
     if (reached) bytes += cache.bytes;
   }
   return bytes > 0 ? bytes : unknown_cache_bytes;
@@ -139,8 +139,7 @@ std::uint64_t Topology::last_level_cache_bytes(const std::vector<int>& cpus) con
 
 std::uint64_t Topology::cache_bytes(int level, int cpu) const {
   for (const Cache& cache : caches)
-    if (cache.level == level && cache.type != "instruction" &&
-        std::find(cache.cpus.begin(), cache.cpus.end(), cpu) != cache.cpus.end())
+    if (cache.level == level && cache.type != "instruction" && std::ranges::find(cache.cpus, cpu) != cache.cpus.end())
       return cache.bytes;
   return 0;
 }

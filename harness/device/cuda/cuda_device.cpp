@@ -13,9 +13,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
-#include <memory>
-#include <string>
-#include <vector>
 
 namespace assay::cuda {
 
@@ -129,7 +126,7 @@ std::string visible_devices() {
   return value ? fmt::format("CUDA_VISIBLE_DEVICES={}", value) : std::string("CUDA_VISIBLE_DEVICES is not set");
 }
 
-// What CUDA's terse errors about an unusable driver mean, and the fix; empty for other errors.
+// Explains CUDA's terse errors about an unusable driver, with the fix; empty for other errors.
 std::string driver_trouble(cudaError_t error) {
   switch (error) {
     case cudaErrorStubLibrary:

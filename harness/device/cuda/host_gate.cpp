@@ -1,9 +1,9 @@
 #include "harness/device/cuda/host_gate.h"
 
+#include "harness/core/clock.h"
 #include "harness/device/cuda/check.h"
 
 #include <atomic>
-#include <chrono>
 
 namespace assay::cuda {
 
@@ -31,13 +31,12 @@ void HostGate::load(cudaStream_t stream) {
 }
 
 void HostGate::close(cudaStream_t stream) {
-  using Clock = std::chrono::steady_clock;
   if (launches_wait_) return;
   std::atomic_ref<int>(words_->timed_out).store(0, std::memory_order_relaxed);
   std::atomic_ref<int>(words_->open).store(0, std::memory_order_release);
   const Clock::time_point before = Clock::now();
   enqueue_gate(words_, max_wait, stream);
-  launches_wait_ = std::chrono::duration<double>(Clock::now() - before).count() > 0.5 * max_wait;
+  launches_wait_ = seconds_since(before) > 0.5 * max_wait;
 }
 
 void HostGate::open() { std::atomic_ref<int>(words_->open).store(1, std::memory_order_release); }

@@ -7,7 +7,6 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
-#include <utility>
 
 #ifdef ASSAY_CUDA_EMULATED
 #include "tests/emulation/launch.h"

@@ -1,7 +1,5 @@
 #include "harness/history/series/swaps.h"
 
-#include "harness/history/history.h"
-
 #include <algorithm>
 #include <map>
 #include <tuple>

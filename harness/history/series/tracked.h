@@ -15,6 +15,8 @@
 
 namespace assay::history {
 
+inline constexpr Night week = 7;
+
 struct TrackedSeries {
   std::int64_t number = 0;                 // the lowest of its parts: it never changes
   std::int64_t newest = 0;                 // store::Series::number of its newest part

@@ -8,12 +8,8 @@
 
 #include <cstdlib>
 #include <mutex>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 namespace assay::trace {
 

@@ -1,7 +1,7 @@
 // The transfer suite on CUDA's runtime: the kernels of copies.cu, and copies between two GPUs.
 #include "suites/transfer/cuda/copies.h"
 
-#include "harness/core/error.h"
+#include "harness/core/clock.h"
 #include "harness/device/cpu/near_node.h"
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/cuda_device.h"
@@ -10,13 +10,11 @@
 #include "suites/transfer/device_copies.h"
 
 #include <algorithm>
-#include <chrono>
 #include <deque>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <set>
-#include <vector>
 
 namespace assay::transfer {
 
@@ -285,14 +283,13 @@ class CudaCopies final : public DeviceCopies {
     std::optional<double> seconds = run(copies, gated);
     for (; seconds && *seconds < min_seconds && 2 * copies <= max_copies; seconds = run(copies, gated)) copies *= 2;
     result.by_way.resize(lanes.size());
-    const auto began = std::chrono::steady_clock::now();
+    const Clock::time_point began = Clock::now();
     do {
       if (seconds) seconds = run(copies, gated);
       if (!seconds) return copies;
       result.seconds.push_back(*seconds / copies);
       for (std::size_t i = 0; i < lanes.size(); ++i) result.by_way[i].push_back(lanes[i].seconds() / copies);
-    } while (static_cast<int>(result.seconds.size()) < order.samples &&
-             std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() < order.seconds);
+    } while (static_cast<int>(result.seconds.size()) < order.samples && seconds_since(began) < order.seconds);
     return 0;
   }
 };

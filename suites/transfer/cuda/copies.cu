@@ -4,7 +4,6 @@
 #include "harness/device/cuda/launch.h"
 
 #include <algorithm>
-#include <cstdint>
 
 namespace assay::transfer {
 

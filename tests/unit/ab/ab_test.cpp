@@ -18,12 +18,12 @@ Side constant(double value, Better better = Better::lower) {
 }
 
 TEST(Ab, SaysWhichSideIsFasterWhicheverWayTheFigureCounts) {
-  EXPECT_EQ(run(constant(1), constant(1.1), {}).all.verdict, Verdict::slower);
-  EXPECT_EQ(run(constant(1.1), constant(1), {}).all.verdict, Verdict::faster);
-  EXPECT_EQ(run(constant(1), constant(1.01), {}).all.verdict, Verdict::same);
-  EXPECT_EQ(run(constant(1), constant(1.01), {.tolerance = 0.001}).all.verdict, Verdict::slower);
+  EXPECT_EQ(run(constant(1), constant(1.1), {}).all.verdict, Direction::slower);
+  EXPECT_EQ(run(constant(1.1), constant(1), {}).all.verdict, Direction::faster);
+  EXPECT_EQ(run(constant(1), constant(1.01), {}).all.verdict, Direction::same);
+  EXPECT_EQ(run(constant(1), constant(1.01), {.tolerance = 0.001}).all.verdict, Direction::slower);
   const Result rate = run(constant(100, Better::higher), constant(110, Better::higher), {});
-  EXPECT_EQ(rate.all.verdict, Verdict::faster);
+  EXPECT_EQ(rate.all.verdict, Direction::faster);
   EXPECT_NEAR(rate.all.ratio, 1.1, 1e-12);
   EXPECT_GT(rate.all.low, 1);
   EXPECT_GE(rate.all.high, 1.1);
@@ -80,27 +80,27 @@ Result simulate(const std::vector<double>& factors, std::uint64_t seed, double n
   return run(side(false), side(true), {.tolerance = 0.05, .seed = seed});
 }
 
-TEST(Ab, EveryCaseGetsItsVerdict) {
+TEST(Ab, EveryCaseGetsItsDirection) {
   const Result result = simulate({1, 1.2, 1, 0.8}, 1);
-  std::vector<Verdict> verdicts;
+  std::vector<Direction> verdicts;
   for (const Case& one : result.cases) {
     verdicts.push_back(one.outcome.verdict);
     EXPECT_LE(one.outcome.pairs, result.all.pairs);
     EXPECT_LE(one.outcome.low, one.outcome.ratio);
     EXPECT_GE(one.outcome.high, one.outcome.ratio);
   }
-  EXPECT_THAT(verdicts, testing::ElementsAre(Verdict::same, Verdict::slower, Verdict::same, Verdict::faster));
-  EXPECT_EQ(result.all.verdict, Verdict::slower);
+  EXPECT_THAT(verdicts, testing::ElementsAre(Direction::same, Direction::slower, Direction::same, Direction::faster));
+  EXPECT_EQ(result.all.verdict, Direction::slower);
   EXPECT_NEAR(result.all.ratio, std::pow(1 / 1.2 / 0.8, 0.25), 0.03);
-  EXPECT_EQ(simulate({1, 0.8}, 1).all.verdict, Verdict::faster);
-  EXPECT_EQ(simulate({1, 1}, 1).all.verdict, Verdict::same);
+  EXPECT_EQ(simulate({1, 0.8}, 1).all.verdict, Direction::faster);
+  EXPECT_EQ(simulate({1, 1}, 1).all.verdict, Direction::same);
 }
 
 // At 5 % for each, half of the comparisons of twenty equal cases would call something changed.
 TEST(Ab, ManyCasesShareOneErrorRate) {
   int wrong = 0;
   for (std::uint64_t seed = 0; seed < 30; ++seed)
-    wrong += simulate(std::vector<double>(20, 1.0), seed, 0.08).all.verdict != Verdict::same;
+    wrong += simulate(std::vector<double>(20, 1.0), seed, 0.08).all.verdict != Direction::same;
   EXPECT_LE(wrong, 5);
 }
 
@@ -109,7 +109,7 @@ TEST(Ab, CasesOfOneSideAreNamed) {
   const Result result = run(side({{"x", 1}, {"only a", 1}}), side({{"only b", 1}, {"x", 1}}), {});
   EXPECT_THAT(result.one_sided, testing::ElementsAre("only a", "only b"));
   EXPECT_EQ(result.cases.size(), 1u);
-  EXPECT_EQ(result.all.verdict, Verdict::same);
+  EXPECT_EQ(result.all.verdict, Direction::same);
 }
 
 TEST(Ab, EndsWithTheBudgetOrAnInterruption) {
@@ -118,7 +118,7 @@ TEST(Ab, EndsWithTheBudgetOrAnInterruption) {
     return std::vector<Figure>{{"x", 1}};
   };
   const Result few = run(sleeps, sleeps, {.budget = 0.1});
-  EXPECT_EQ(few.all.verdict, Verdict::undecided);
+  EXPECT_EQ(few.all.verdict, Direction::unknown);
   EXPECT_EQ(few.ended, Ended::budget);
   EXPECT_LT(few.all.pairs, 4u);
   const Side late = [](Clock::time_point deadline) {
@@ -126,7 +126,7 @@ TEST(Ab, EndsWithTheBudgetOrAnInterruption) {
     return std::vector<Figure>{};
   };
   const Result none = run(late, late, {.budget = 0.01});
-  EXPECT_EQ(none.all.verdict, Verdict::undecided);
+  EXPECT_EQ(none.all.verdict, Direction::unknown);
   EXPECT_EQ(none.ended, Ended::budget);
   EXPECT_EQ(none.all.pairs, 0u);
   EXPECT_TRUE(none.cases.empty());
@@ -137,7 +137,7 @@ TEST(Ab, EndsWithTheBudgetOrAnInterruption) {
   const Result stopped = run(interrupted, interrupted, {});
   EXPECT_EQ(stopped.ended, Ended::interrupted);
   EXPECT_EQ(stopped.all.pairs, 1u);
-  EXPECT_EQ(stopped.all.verdict, Verdict::undecided);
+  EXPECT_EQ(stopped.all.verdict, Direction::unknown);
 }
 
 TEST(Ab, RefusesWhatCannotBeCompared) {

@@ -51,7 +51,7 @@ FinishedProcess printing(const std::string& text) {
 TEST(RunCommands, RunsEachInAShellUntilTheAnswer) {
   Fake fake;
   const Result result = run_commands(commands, {}, fake.runner());
-  EXPECT_EQ(result.all.verdict, Verdict::slower);
+  EXPECT_EQ(result.all.verdict, Direction::slower);
   EXPECT_EQ(result.cases.at(0).a, 1);
   EXPECT_EQ(result.cases.at(0).b, 2);
   ASSERT_GT(fake.seen.size(), 2u);
@@ -96,7 +96,7 @@ TEST(RunCommands, WhatIsStoppedIsNoPair) {
   stopped.stopped = Stopped::interrupted;
   fake.answers = {printing("1"), printing("1"), printing("1"), stopped};
   const Result result = run_commands(commands, {}, fake.runner());
-  EXPECT_EQ(result.all.verdict, Verdict::undecided);
+  EXPECT_EQ(result.all.verdict, Direction::unknown);
   EXPECT_EQ(result.all.pairs, 0u);
   EXPECT_NE(result.ended, Ended::decided);
 }

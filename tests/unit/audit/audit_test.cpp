@@ -341,15 +341,16 @@ TEST(Boots, AClockThatWasWrongInThisBootHidesNoFault) {
   const double boot = at("2026-11-23T09:00:00Z");
   EXPECT_FALSE(count({begin + wrong + right}, boot)[0].earlier_boot) << "the clock was set later in the same boot";
   EXPECT_TRUE(count({begin + wrong}, boot)[0].earlier_boot) << "nothing says that the log goes on after the boot";
-  EXPECT_TRUE(
-      count({begin + wrong + "2026-11-23T09:00:01Z n1 kernel: Linux version 6\n" + right}, boot)[0].earlier_boot ||
-      count({begin + wrong}, boot)[0].earlier_boot);
+  EXPECT_TRUE(count({begin + wrong + "2026-11-23T09:00:01Z n1 kernel: a\n2026-11-23T09:00:01Z n1 kernel: a\n" +
+                     "2026-11-23T09:00:01Z n1 kernel: Linux version 6\n" + right},
+                    boot)[0]
+                  .earlier_boot)
+      << "another boot began since";
   // By a clock that was not set at all.
   FakeRoot fake;
   fake.file("proc/stat", "btime 1795435200").file("var/log/kern.log", "1970-01-01T00:00:05Z" + fault);
-  const auto problems = audit_machine(fake.root(), now).problems;
-  ASSERT_FALSE(problems.empty());
-  EXPECT_EQ(problems[0].id, "xid-fatal");
+  EXPECT_TRUE(std::ranges::any_of(audit_machine(fake.root(), now).problems,
+                                  [](const Finding& problem) { return problem.id == "xid-fatal"; }));
 }
 
 TEST(KernelLog, MessagesOfDisksLinksAndSlotsAreSeen) {

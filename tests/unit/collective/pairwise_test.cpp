@@ -4,7 +4,6 @@
 #include "harness/core/error.h"
 #include "harness/sampling/pairs.h"
 #include "suites/collective/collective.h"
-#include "suites/collective/slow_pairs.h"
 #include "tests/support/case_runner.h"
 #include "tests/support/thread_communicator.h"
 

@@ -42,7 +42,7 @@ History with_suspects() {
   return history;
 }
 
-ab::Result answer(ab::Verdict verdict, double ratio) {
+ab::Result answer(Direction verdict, double ratio) {
   ab::Result result;
   result.all.verdict = verdict;
   result.all.ratio = ratio;
@@ -51,7 +51,7 @@ ab::Result answer(ab::Verdict verdict, double ratio) {
 }
 
 // As if both commands had printed a figure of the first series.
-Measure measured(ab::Verdict verdict, double ratio) {
+Measure measured(Direction verdict, double ratio) {
   return [=](const ab::Commands& commands, const ab::Options&) {
     for (const char side : {'A', 'B'}) commands.read({"f/n=1 5 FLOP/s higher\n"}, side);
     return answer(verdict, ratio);
@@ -88,14 +88,13 @@ TEST(Confirmation, AsksForTheShareOfErrorThatTheNightHasLeft) {
             [&](const ab::Commands& commands, const ab::Options& asked) {
               error = asked.error;
               commands.read({"f/n=1 5 FLOP/s higher\n"}, 'A');
-              return answer(ab::Verdict::same, 1);
+              return answer(Direction::same, 1);
             });
     return error;
   };
   const double first = error_asked();
   EXPECT_EQ(first, confirm_error(history.options, 0));
-  const Confirmation earlier =
-      confirm(history, *candidate_of(history, ""), both_builds, measured(ab::Verdict::same, 1));
+  const Confirmation earlier = confirm(history, *candidate_of(history, ""), both_builds, measured(Direction::same, 1));
   assay::test::TemporaryFolder folder;
   store::Store store = store::Store::open(folder.path() / "h.db");
   save_confirmation(store, earlier, history);
@@ -106,15 +105,15 @@ TEST(Confirmation, AsksForTheShareOfErrorThatTheNightHasLeft) {
 TEST(Confirmation, IsKeptOnceItIsDecided) {
   const History history = with_suspects();
   struct Expected {
-    ab::Verdict verdict;
+    Direction verdict;
     ExitCode code;
     const char* state;  // null: nothing is kept
     const char* meaning;
   };
-  for (const Expected& one : {Expected{ab::Verdict::slower, ExitCode::failed, "open", ""},
-                              Expected{ab::Verdict::same, ExitCode::ok, "dismissed", "dismissed"},
-                              Expected{ab::Verdict::faster, ExitCode::ok, "dismissed", "dismissed"},
-                              Expected{ab::Verdict::undecided, ExitCode::no_data, nullptr, "nothing is stored"}}) {
+  for (const Expected& one : {Expected{Direction::slower, ExitCode::failed, "open", ""},
+                              Expected{Direction::same, ExitCode::ok, "dismissed", "dismissed"},
+                              Expected{Direction::faster, ExitCode::ok, "dismissed", "dismissed"},
+                              Expected{Direction::unknown, ExitCode::no_data, nullptr, "nothing is stored"}}) {
     const Confirmation found = confirm(history, *candidate_of(history, ""), both_builds, measured(one.verdict, 0.8));
     EXPECT_EQ(found.code(), one.code);
     EXPECT_EQ(found.series, 0u);
@@ -128,8 +127,8 @@ TEST(Confirmation, IsKeptOnceItIsDecided) {
     if (!one.state) continue;
     EXPECT_EQ(events[0].state, one.state);
     const Json kept = Json::parse(events[0].document);
-    EXPECT_EQ(kept["confirmed"], one.verdict == ab::Verdict::slower);
-    EXPECT_EQ(kept["changes"][0]["measured"].is_null(), one.verdict != ab::Verdict::slower);
+    EXPECT_EQ(kept["confirmed"], one.verdict == Direction::slower);
+    EXPECT_EQ(kept["changes"][0]["measured"].is_null(), one.verdict != Direction::slower);
   }
 }
 
@@ -137,7 +136,7 @@ TEST(Confirmation, AnEventThatTheBuildsDoNotShowStaysOpen) {
   const History history = with_suspects();
   Candidate event = *candidate_of(history, "");
   event.suspect = false;
-  const Confirmation found = confirm(history, event, both_builds, measured(ab::Verdict::same, 1));
+  const Confirmation found = confirm(history, event, both_builds, measured(Direction::same, 1));
   EXPECT_EQ(found.candidate.event.state, EventState::open);
   EXPECT_FALSE(found.is_kept());
   EXPECT_THAT(found.meaning(), HasSubstr("not the build"));

@@ -293,8 +293,8 @@ TEST(Confirm, AllOfANightStayWithinTheirShare) {
   for (std::size_t earlier = 0; earlier < 40; ++earlier) sum += confirm_error({}, earlier);
   EXPECT_LE(sum, Options().false_alarms * confirm_share);
   EXPECT_GT(confirm_error({}, 0), 0.4 * Options().false_alarms * confirm_share);
-  EXPECT_TRUE(is_confirmed(PairVerdict::slower, true) && is_confirmed(PairVerdict::faster, false));
-  EXPECT_FALSE(is_confirmed(PairVerdict::faster, true) || is_confirmed(PairVerdict::same, true));
+  EXPECT_TRUE(is_confirmed(Direction::slower, true) && is_confirmed(Direction::faster, false));
+  EXPECT_FALSE(is_confirmed(Direction::faster, true) || is_confirmed(Direction::same, true));
 }
 
 TEST(Bisect, NamesBothCommitsOnlyIfTheyAreCommits) {

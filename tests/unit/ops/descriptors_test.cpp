@@ -102,15 +102,15 @@ TEST(DescriptorProblems, AreNamed) {
 TEST(ReferenceBackend, RefusesWithTheReason) {
   const auto backend = make_reference_backend();
   const ConvDesc c = with(conv, &ConvDesc::groups, 9);
-  EXPECT_EQ(backend->conv_forward(c).reason(), problem(c));
-  EXPECT_EQ(backend->conv_backward_data(c).reason(), problem(c));
-  EXPECT_EQ(backend->conv_backward_weights(c).reason(), problem(c));
+  EXPECT_EQ(backend->make<ConvForward>(c).reason(), problem(c));
+  EXPECT_EQ(backend->make<ConvBackwardData>(c).reason(), problem(c));
+  EXPECT_EQ(backend->make<ConvBackwardWeights>(c).reason(), problem(c));
   for (const AttentionDesc& a :
        {with(attention, &AttentionDesc::kv_heads, 4), with(attention, &AttentionDesc::dtype, DType::s8)}) {
-    EXPECT_EQ(backend->attention_forward(a).reason(), problem(a));
-    EXPECT_EQ(backend->attention_backward(a).reason(), problem(a));
+    EXPECT_EQ(backend->make<AttentionForward>(a).reason(), problem(a));
+    EXPECT_EQ(backend->make<AttentionBackward>(a).reason(), problem(a));
   }
-  EXPECT_THAT(backend->batch_norm_backward({.rows = 4, .channels = 1, .training = false}).reason(),
+  EXPECT_THAT(backend->make<BatchNormBackward>({.rows = 4, .channels = 1, .training = false}).reason(),
               HasSubstr("no backward pass in evaluation"));
 }
 

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 ab::Result slower_result() {
   ab::Result result;
   ab::Case one{"copy", "B/s", 200, 100, {}};
-  one.outcome.verdict = ab::Verdict::slower;
+  one.outcome.verdict = Direction::slower;
   one.outcome.ratio = 0.5;
   one.outcome.pairs = 7;
   result.cases = {one, {"sort", "s", 1, 1, {}}};

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-const std::string header =
+const std::string nccl_header =
     "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw "
     "#wrong\n"
     "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n";
@@ -39,7 +39,7 @@ TEST(NcclLog, PrefixesOfLaunchersAreStripped) {
         "[pod/worker-0/main] [1,0]<stdout>:", "12:00:01.5 ", "[0] "}) {
     std::string text;
     for (const std::string& line : {std::string("# Collective test starting: all_reduce_perf\n"),
-                                    header.substr(0, header.find('\n') + 1), row(8, 3)})
+                                    nccl_header.substr(0, nccl_header.find('\n') + 1), row(8, 3)})
       text += prefix + line;
     EXPECT_THAT(busbw(text), UnorderedElementsAre(Pair("all_reduce/float/sum/bytes=8/out_of_place", 3),
                                                   Pair("all_reduce/float/sum/bytes=8/in_place", 4)))
@@ -49,7 +49,7 @@ TEST(NcclLog, PrefixesOfLaunchersAreStripped) {
 
 TEST(NcclLog, TheTimeOfTheFirstLineIsTheRuns) {
   const ForeignFile file =
-      read_format("nccl-tests", "2026-01-31T12:00:00+01:00 " + header + "2026-01-31T12:00:01+01:00 " + row(8, 1));
+      read_format("nccl-tests", "2026-01-31T12:00:00+01:00 " + nccl_header + "2026-01-31T12:00:01+01:00 " + row(8, 1));
   EXPECT_EQ(file.runs.at(0).about.time, "2026-01-31T11:00:00Z");
 }
 
@@ -88,7 +88,7 @@ TEST(NcclLog, OldTablesHaveNoRootAndAnError) {
 }
 
 TEST(NcclLog, WrongElementsAreAFailureAndNoneAPassedCheck) {
-  const auto rows = figures(header + row(8, 1, "0") + row(16, 1, "7") + row(32, 1, "N/A"));
+  const auto rows = figures(nccl_header + row(8, 1, "0") + row(16, 1, "7") + row(32, 1, "N/A"));
   const auto& right = figure_of(rows, "f/float/sum/bytes=8/out_of_place", "busbw");
   ASSERT_TRUE(right.check);
   EXPECT_TRUE(right.check->passed);
@@ -99,7 +99,7 @@ TEST(NcclLog, WrongElementsAreAFailureAndNoneAPassedCheck) {
 }
 
 TEST(NcclLog, ABrokenRowIsJoined) {
-  const std::map<std::string, double> whole = busbw(header + row(8, 3));
+  const std::map<std::string, double> whole = busbw(nccl_header + row(8, 3));
   const std::string start = "  8 2 float sum -1", out = " 100.0 1.00 3.00 0", in = " 110.0 1.00 4.00 0\n";
   const std::string debug = "n1:21:35 [0] NCCL INFO Channel 00 : 0 1 2\n";
   for (const std::string& text :
@@ -107,12 +107,12 @@ TEST(NcclLog, ABrokenRowIsJoined) {
         start + " " + debug + out + "\n" + in, start + "[0] " + debug + out + debug + debug + in,
         "[0] " + start + "[0] " + debug + "[0]" + out + "\n[0]" + in,
         start + "\nn1:21:35 [0] NCCL INFO opened " + out + in})
-    EXPECT_EQ(busbw(header + text), whole) << text;
+    EXPECT_EQ(busbw(nccl_header + text), whole) << text;
 }
 
 TEST(NcclLog, APartThatNeverCameIsCounted) {
   const ForeignFile file = read_format(
-      "nccl-tests", header + "  8 2 float sum -1 100.0 1.00 3.00 0\nlost\n" + row(16, 5) + "  32 8 float\n");
+      "nccl-tests", nccl_header + "  8 2 float sum -1 100.0 1.00 3.00 0\nlost\n" + row(16, 5) + "  32 8 float\n");
   EXPECT_EQ(values_of(file).at("f/float/sum/bytes=8/out_of_place busbw"), 3e9);
   EXPECT_FALSE(values_of(file).contains("f/float/sum/bytes=8/in_place busbw"));
   EXPECT_EQ(file.not_read, 3u);
@@ -120,23 +120,23 @@ TEST(NcclLog, APartThatNeverCameIsCounted) {
 }
 
 TEST(NcclLog, OnlyInPlaceIsSeenByTheGap) {
-  EXPECT_THAT(busbw(header + "  8 2 float sum -1                                   110.0 1.00 4.00 0\n"),
+  EXPECT_THAT(busbw(nccl_header + "  8 2 float sum -1                                   110.0 1.00 4.00 0\n"),
               ElementsAre(Pair("f/float/sum/bytes=8/in_place", 4)));
 }
 
 TEST(NcclLog, SeveralTablesAreSeveralCases) {
-  const auto named = busbw("# Collective test starting: all_gather_perf\n" + header + row(8, 1) +
+  const auto named = busbw("# Collective test starting: all_gather_perf\n" + nccl_header + row(8, 1) +
                            "# Collective test concluded: all_gather_perf\n# Collective test starting: alltoall_perf\n" +
-                           header + row(8, 5));
+                           nccl_header + row(8, 5));
   EXPECT_EQ(named.at("all_gather/float/sum/bytes=8/out_of_place"), 1);
   EXPECT_EQ(named.at("alltoall/float/sum/bytes=8/out_of_place"), 5);
-  const auto echoed = busbw("+ mpirun /opt/build/all_gather_perf -b 8\n" + header + row(8, 1) +
-                            "+ ./reduce_scatter_perf\n" + header + row(8, 5));
+  const auto echoed = busbw("+ mpirun /opt/build/all_gather_perf -b 8\n" + nccl_header + row(8, 1) +
+                            "+ ./reduce_scatter_perf\n" + nccl_header + row(8, 5));
   EXPECT_EQ(echoed.at("reduce_scatter/float/sum/bytes=8/out_of_place"), 5);
-  const auto unnamed = busbw(header + row(8, 1) + header + row(8, 5));
+  const auto unnamed = busbw(nccl_header + row(8, 1) + nccl_header + row(8, 5));
   EXPECT_EQ(unnamed.at("f/float/sum/bytes=8/out_of_place"), 1);
   EXPECT_EQ(unnamed.at("f/table=2/float/sum/bytes=8/out_of_place"), 5);
-  EXPECT_THAT(busbw(header + "  8 2 float sum 0 1 1 2 0 1 1 3 0\n  8 2 float sum 1 1 1 4 0 1 1 5 0\n").size(), 4u)
+  EXPECT_THAT(busbw(nccl_header + "  8 2 float sum 0 1 1 2 0 1 1 3 0\n  8 2 float sum 1 1 1 4 0 1 1 5 0\n").size(), 4u)
       << "roots";
 }
 
@@ -145,7 +145,7 @@ TEST(NcclLog, RanksHostsAndGpusAreTheWorld) {
       "# Using devices\n"
       "#  Rank  0 Group  0 Pid   1887 on   worker-1 device  0 [0000:8d:00] NVIDIA H100 80GB HBM3\n"
       "#  Rank  1 Group  0 Pid   1894 on   worker-0 device  1 [0000:b7:00] NVIDIA H100 80GB HBM3\n";
-  const ForeignFile file = read_format("nccl-tests", devices + header + row(8, 1));
+  const ForeignFile file = read_format("nccl-tests", devices + nccl_header + row(8, 1));
   const auto world = file.figures().at(0).world;
   ASSERT_TRUE(world);
   EXPECT_EQ(world->ranks, 2);
@@ -158,27 +158,27 @@ TEST(NcclLog, RanksHostsAndGpusAreTheWorld) {
   EXPECT_EQ(environment.at("gpus").at(0).at("name"), "NVIDIA H100 80GB HBM3");
   // Two worlds in one log are two cases.
   const auto both =
-      figures(devices + header + row(8, 1) +
-              "# Using devices\n#  Rank 0 Pid 1 on worker-0 device 0 [0x8d] NVIDIA H100\n" + header + row(8, 9));
+      figures(devices + nccl_header + row(8, 1) +
+              "# Using devices\n#  Rank 0 Pid 1 on worker-0 device 0 [0x8d] NVIDIA H100\n" + nccl_header + row(8, 9));
   std::set<int> ranks;
   for (const ForeignFigure& one : both) ranks.insert(one.world->ranks);
   EXPECT_THAT(ranks, ElementsAre(1, 2));
-  EXPECT_EQ(figures("# nThread 1 nGpus 8 minBytes 8 graph: 3\n" + header + row(8, 1)).at(0).world->ranks, 8);
-  EXPECT_EQ(figures("# nThread 1 nGpus 8 minBytes 8 graph: 3\n" + header + row(8, 1)).at(0).conditions.at("graph"),
+  EXPECT_EQ(figures("# nThread 1 nGpus 8 minBytes 8 graph: 3\n" + nccl_header + row(8, 1)).at(0).world->ranks, 8);
+  EXPECT_EQ(figures("# nThread 1 nGpus 8 minBytes 8 graph: 3\n" + nccl_header + row(8, 1)).at(0).conditions.at("graph"),
             "3");
 }
 
 TEST(NcclLog, RanksThatComeTwiceAreSaid) {
   const std::string rank = "#  Rank  0 Pid 1 on n1 device 0 [0x8d] GPU\n";
-  EXPECT_THAT(read_format("nccl-tests", rank + rank + header + row(8, 1)).remarks,
+  EXPECT_THAT(read_format("nccl-tests", rank + rank + nccl_header + row(8, 1)).remarks,
               ElementsAre(HasSubstr("rank 0 comes twice")));
 }
 
 TEST(NcclLog, AFailureIsOfItsTest) {
-  const auto both = figures("# Collective test starting: all_gather_perf\n" + header + row(8, 1) +
+  const auto both = figures("# Collective test starting: all_gather_perf\n" + nccl_header + row(8, 1) +
                             "# Out of bounds values : 3 FAILED\n# Collective test concluded: all_gather_perf\n"
                             "# Collective test starting: alltoall_perf\n" +
-                            header + row(8, 5) + "# Out of bounds values : 0 OK\n");
+                            nccl_header + row(8, 5) + "# Out of bounds values : 0 OK\n");
   EXPECT_EQ(figure_of(both, "all_gather/float/sum/bytes=8/out_of_place", "busbw").status, Status::failed);
   EXPECT_EQ(figure_of(both, "alltoall/float/sum/bytes=8/out_of_place", "busbw").status, Status::ok);
   const auto broke = figures("+ ./alltoall_perf\nn1: Test NCCL failure common.cu:961 'unhandled cuda error'\n");
@@ -189,7 +189,7 @@ TEST(NcclLog, AFailureIsOfItsTest) {
 
 TEST(NcclLog, LinesThatAreNotUnderstoodAreCounted) {
   const ForeignFile file =
-      read_format("nccl-tests", "warming up\n" + header + "n1:1:2 [0] NCCL INFO x\n" + row(8, 1) + "bye\n");
+      read_format("nccl-tests", "warming up\n" + nccl_header + "n1:1:2 [0] NCCL INFO x\n" + row(8, 1) + "bye\n");
   EXPECT_EQ(file.not_read, 2u);
   EXPECT_EQ(file.first_not_read, "line 1: warming up");
   EXPECT_THROW(figures("hello\n"), UsageError);
@@ -197,12 +197,13 @@ TEST(NcclLog, LinesThatAreNotUnderstoodAreCounted) {
 
 TEST(NcclLog, RcclTestsHaveTheSameTables) {
   const ForeignFile file =
-      read_format("rccl-tests",
-                  "#  Rank  0 Group  0 Pid  7 on n1 device  0 [0000:0c:00] AMD Instinct MI300X\n" + header + row(8, 1));
+      read_format("rccl-tests", "#  Rank  0 Group  0 Pid  7 on n1 device  0 [0000:0c:00] AMD Instinct MI300X\n" +
+                                    nccl_header + row(8, 1));
   EXPECT_EQ(file.figures().at(0).world->device, "hip");
 }
 
-const std::string nccl_json = R"({"start_time": "2026-07-01 03:00:00", "args": ["/x/all_reduce_perf"], "nccl_version": 22907,
+const std::string nccl_json =
+    R"({"start_time": "2026-07-01 03:00:00", "args": ["/x/all_reduce_perf"], "nccl_version": 22907,
   "env": ["NCCL_ALGO=Ring", "TOKEN=secret"], "config": {"nthreads": 1, "ngpus": 1, "devices": [
     {"rank": 0, "hostname": "n7", "device_info": "NVIDIA H100"}, {"rank": 1, "hostname": "n8", "device_info": "NVIDIA H100"}]},
   "results": [{"size": 8, "type": "float", "redop": "sum", "root": "    -1", "experiment_name": "all_reduce",

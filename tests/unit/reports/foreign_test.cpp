@@ -162,18 +162,6 @@ TEST(Hyperfine, TimesAreSamplesAndExitCodesChecks) {
   EXPECT_EQ(figure_of(figures, "bad", "time").status, Status::error);
 }
 
-TEST(GithubAction, EveryEntryIsARun) {
-  const ForeignFile file = read_format("github-action", R"(window.BENCHMARK_DATA = {"lastUpdate": 1, "entries": {"Go": [
-    {"commit": {"id": "c1"}, "date": 1767225600000, "tool": "go", "benches": [{"name": "a", "value": 5, "unit": "ns/op", "range": "± 2"}]},
-    {"commit": {"id": "c2"}, "date": 1767312000000, "tool": "customBiggerIsBetter", "benches": [{"name": "a", "value": 6, "unit": "points"}]}]}};)");
-  ASSERT_EQ(file.runs.size(), 2u);
-  EXPECT_EQ(file.runs[0].about.commit, "c1");
-  EXPECT_EQ(file.runs[1].about.time, "2026-01-02T00:00:00Z");
-  const auto figures = file.figures();
-  EXPECT_EQ(figures.at(0).better, Better::lower);
-  EXPECT_EQ(figures.at(1).better, Better::higher);
-}
-
 TEST(Otava, AColumnIsASeries) {
   const ForeignFile file =
       read_format("otava",
@@ -210,6 +198,15 @@ TEST(Csv, ItsTimesAreReadAndItsWorldsApart) {
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(), HasSubstr("f.log: line 2: the time \"noon\" cannot be read"));
   }
+}
+
+TEST(Nvbandwidth, AnErrorBeforeTheFirstTestIsOfTheWhole) {
+  const auto figures = read_format("nvbandwidth", R"({"nvbandwidth": {"error": "no GPU", "testcases": []}})").figures();
+  EXPECT_EQ(figure_of(figures, "nvbandwidth", "").reason, "no GPU");
+}
+
+TEST(Csv, AnIntervalUpsideDownIsRefused) {
+  EXPECT_THROW(read_format("csv", csv + "2026-01-01,m,a,rate,1,higher,5,6,4,,,\n"), UsageError);
 }
 
 // Quotes and line ends may fall on the border of two parts that are read.

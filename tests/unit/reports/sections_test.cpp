@@ -1,14 +1,10 @@
 // The sections of the summary: figures by rule, machines side by side, odd samples; and that neither the order of runs
 // and records nor copies of runs matter.
+#include "reports/summary/sections.h"
 #include "harness/runs/figures.h"
 #include "reports/page/page.h"
 #include "reports/render/render.h"
-#include "reports/summary/cases.h"
-#include "reports/summary/environment.h"
 #include "reports/summary/key_figures.h"
-#include "reports/summary/left_out.h"
-#include "reports/summary/method.h"
-#include "reports/summary/samples.h"
 #include "reports/summary/verdict.h"
 #include "tests/support/runs.h"
 

@@ -2,7 +2,7 @@
 
 #include "harness/runs/figures.h"
 #include "reports/render/render.h"
-#include "reports/summary/machine_line.h"
+#include "reports/summary/verdict.h"
 #include "tests/support/runs.h"
 
 #include <gmock/gmock.h>

@@ -44,7 +44,10 @@ int play(int argc, char** argv) {
   record.family = "probe";
   Json run = {{"schema", record_schema}, {"started", started}, {"finished", plan == "stops" ? Json() : Json(started)}};
   if (plan == "goes-on-without") run["ended"] = json_of(Ended{"host c is lost: x", {"c"}});
-  write_run(out, run, {record});
+  write_run(out, [&](const std::function<void(Record)>& add) {
+    add(record);
+    return run;
+  });
   std::printf("printed\n");
   return plan == "stops" ? 3 : 0;
 }

@@ -74,10 +74,10 @@ constexpr const char* kinds[] = {"normal", "t3", "spikes", "autoregressive", "dr
 
 struct Outcome {
   double pairs = 0;  // mean
-  std::map<PairVerdict, int> count;
+  std::map<Direction, int> count;
   int missed = 0;  // intervals without the truth when the verdict comes
 
-  double share(PairVerdict verdict) const {
+  double share(Direction verdict) const {
     const auto found = count.find(verdict);
     return found == count.end() ? 0 : found->second / static_cast<double>(trials);
   }
@@ -88,7 +88,7 @@ Outcome simulate(const std::string& kind, double sigma, double change, std::size
   for (int trial = 0; trial < trials; ++trial) {
     Machine machine(kind, sigma, change, trial);
     PairedTest test(tolerance, error);
-    while (test.verdict() == PairVerdict::undecided && test.pairs() < limit) test.add(machine.pair());
+    while (test.verdict() == Direction::unknown && test.pairs() < limit) test.add(machine.pair());
     outcome.pairs += static_cast<double>(test.pairs()) / trials;
     ++outcome.count[test.verdict()];
     const Interval interval = test.interval();
@@ -170,7 +170,7 @@ TEST(SequentialPower, TakesAThirdOfADesignOfFixedSize) {
       for (const double change : changes) {
         const Outcome outcome = simulate(kind, sigma, change);
         mean += outcome.pairs / static_cast<double>(changes.size());
-        right[change] = outcome.share(change == 0 ? PairVerdict::same : PairVerdict::faster);
+        right[change] = outcome.share(change == 0 ? Direction::same : Direction::faster);
         line += fmt::format("{:>8.1f}", outcome.pairs);
       }
       const int fixed = fixed_pairs(kind, sigma, right);
@@ -197,9 +197,9 @@ TEST(SequentialPower, IsRarelyWrongWhateverTheNoise) {
       for (const double change : {0.0, 0.01, tolerance, 0.03, -tolerance, -0.03}) {
         const Outcome outcome = simulate(kind, sigma, change, limit);
         double wrong = 0;
-        if (change == 0) wrong = outcome.share(PairVerdict::faster) + outcome.share(PairVerdict::slower);
-        if (change >= tolerance || change <= -tolerance) wrong = outcome.share(PairVerdict::same);
-        if (change != 0) wrong += outcome.share(change > 0 ? PairVerdict::slower : PairVerdict::faster);
+        if (change == 0) wrong = outcome.share(Direction::faster) + outcome.share(Direction::slower);
+        if (change >= tolerance || change <= -tolerance) wrong = outcome.share(Direction::same);
+        if (change != 0) wrong += outcome.share(change > 0 ? Direction::slower : Direction::faster);
         const double missed = outcome.missed / static_cast<double>(trials);
         line += fmt::format("  {:>5.1f} %: {:.1f}, {:.1f}", 100 * change, 100 * wrong, 100 * missed);
         EXPECT_LE(wrong, bound) << kind << " " << sigma << " " << change;

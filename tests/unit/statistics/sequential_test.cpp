@@ -14,25 +14,25 @@ namespace {
 // Adds pairs until the verdict, at most `limit`.
 PairedTest decided(double tolerance, double error, int limit, auto&& next) {
   PairedTest test(tolerance, error);
-  for (int i = 0; i < limit && test.verdict() == PairVerdict::undecided; ++i) test.add(next(i));
+  for (int i = 0; i < limit && test.verdict() == Direction::unknown; ++i) test.add(next(i));
   return test;
 }
 
 TEST(Sequential, FiguresWithoutNoiseAreDecidedInAFewPairs) {
   const PairedTest same = decided(0.02, 0.05, 100, [](int) { return 0.0; });
-  EXPECT_EQ(same.verdict(), PairVerdict::same);
+  EXPECT_EQ(same.verdict(), Direction::same);
   EXPECT_EQ(same.estimate(), 0);
   EXPECT_LE(same.pairs(), 10u);
   const PairedTest faster = decided(0.02, 0.05, 100, [](int) { return std::log(1.1); });
-  EXPECT_EQ(faster.verdict(), PairVerdict::faster);
+  EXPECT_EQ(faster.verdict(), Direction::faster);
   EXPECT_NEAR(faster.estimate(), std::log(1.1), 1e-12);
   EXPECT_LE(faster.pairs(), 8u);
-  EXPECT_EQ(decided(0.02, 0.05, 100, [](int) { return -std::log(1.1); }).verdict(), PairVerdict::slower);
+  EXPECT_EQ(decided(0.02, 0.05, 100, [](int) { return -std::log(1.1); }).verdict(), Direction::slower);
   // Changes just within and just beyond the tolerance.
-  EXPECT_EQ(decided(0.02, 0.05, 1000, [](int) { return std::log(1.019); }).verdict(), PairVerdict::same);
-  EXPECT_EQ(decided(0.02, 0.05, 1000, [](int) { return std::log(0.981); }).verdict(), PairVerdict::same);
-  EXPECT_EQ(decided(0.02, 0.05, 1000, [](int) { return std::log(1.021); }).verdict(), PairVerdict::faster);
-  EXPECT_EQ(decided(0.02, 0.05, 1000, [](int) { return std::log(0.979); }).verdict(), PairVerdict::slower);
+  EXPECT_EQ(decided(0.02, 0.05, 1000, [](int) { return std::log(1.019); }).verdict(), Direction::same);
+  EXPECT_EQ(decided(0.02, 0.05, 1000, [](int) { return std::log(0.981); }).verdict(), Direction::same);
+  EXPECT_EQ(decided(0.02, 0.05, 1000, [](int) { return std::log(1.021); }).verdict(), Direction::faster);
+  EXPECT_EQ(decided(0.02, 0.05, 1000, [](int) { return std::log(0.979); }).verdict(), Direction::slower);
 }
 
 // Exact, by all 2^n orders of n pairs: with any sizes, "no change" is called a change in at most 5 % of them, and a
@@ -55,9 +55,9 @@ TEST(Sequential, NoSizesOfThePairsMakeItWrongMoreOftenThanSaid) {
           bool ever = false;
           for (unsigned i = 0; i < n && !ever; ++i) {
             test.add(theta + (order >> i & 1 ? all[i] : -all[i]));
-            const PairVerdict verdict = test.verdict();
-            ever = theta == 0 ? verdict == PairVerdict::faster || verdict == PairVerdict::slower
-                              : verdict == PairVerdict::same;
+            const Direction verdict = test.verdict();
+            ever =
+                theta == 0 ? verdict == Direction::faster || verdict == Direction::slower : verdict == Direction::same;
           }
           wrong += ever;
         }
@@ -67,17 +67,17 @@ TEST(Sequential, NoSizesOfThePairsMakeItWrongMoreOftenThanSaid) {
 
 TEST(Sequential, TheIntervalAgreesWithTheVerdict) {
   PairedTest none(0.02, 0.05);
-  EXPECT_EQ(none.verdict(), PairVerdict::undecided);
+  EXPECT_EQ(none.verdict(), Direction::unknown);
   EXPECT_EQ(none.estimate(), 0);
   EXPECT_EQ(none.interval().low, -std::numeric_limits<double>::infinity());
   EXPECT_EQ(none.interval().high, std::numeric_limits<double>::infinity());
   const auto noise = [](int i) { return 0.03 * std::sin(2.4 * i * i); };
   const PairedTest same = decided(0.02, 0.05, 1000, noise);
-  ASSERT_EQ(same.verdict(), PairVerdict::same);
+  ASSERT_EQ(same.verdict(), Direction::same);
   EXPECT_GE(same.interval().low, std::log1p(-0.02));
   EXPECT_LE(same.interval().high, std::log1p(0.02));
   const PairedTest slower = decided(0.02, 0.05, 1000, [&](int i) { return noise(i) - 0.05; });
-  ASSERT_EQ(slower.verdict(), PairVerdict::slower);
+  ASSERT_EQ(slower.verdict(), Direction::slower);
   EXPECT_LT(slower.interval().high, 0);
   EXPECT_LT(slower.interval().low, -0.05);
   // More pairs make it narrower, around the truth.
@@ -93,8 +93,8 @@ TEST(Sequential, BothSidesAreTreatedAlikeAndOutliersDoNotDecide) {
   const auto noise = [](int i) { return 0.02 * std::sin(2.4 * i * i) + (i % 9 == 4 ? 3 : i % 9 == 8 ? -3 : 0); };
   const PairedTest up = decided(0.02, 0.05, 2000, [&](int i) { return noise(i) + 0.1; });
   const PairedTest down = decided(0.02, 0.05, 2000, [&](int i) { return -noise(i) - 0.1; });
-  EXPECT_EQ(up.verdict(), PairVerdict::faster);
-  EXPECT_EQ(down.verdict(), PairVerdict::slower);
+  EXPECT_EQ(up.verdict(), Direction::faster);
+  EXPECT_EQ(down.verdict(), Direction::slower);
   EXPECT_LE(up.pairs(), 30u);
   EXPECT_EQ(up.pairs(), down.pairs());
   EXPECT_NEAR(up.estimate(), 0.1, 0.02);

@@ -1,5 +1,5 @@
 // Learning rates, compared with values computed by hand.
-#include "workloads/training/schedule.h"
+#include "workloads/training/recipe.h"
 
 #include <gtest/gtest.h>
 

@@ -65,7 +65,7 @@ class Bench {
   void product(const std::string& name, MatmulDesc d) {
     d.a = d.b = dtype_;
     if (d.out == DType::f64) d.out = dtype_;
-    auto made = backend_->make(d);
+    auto made = backend_->make<Matmul>(d);
     if (!made) throw UsageError(fmt::format("{}: {}", name, made.reason()));
     auto op = std::shared_ptr<Matmul>(made.take());
     MatmulArgs args;
@@ -120,11 +120,11 @@ class Bench {
     void* sums = space(static_cast<std::size_t>(batch * heads * seq) * 4);
     const double product = (causal ? 1.0 : 2.0) * static_cast<double>(batch * heads * seq * seq * dim);
     const std::string name = fmt::format("attention/{}x{}x{}x{}", batch, heads, seq, dim);
-    add(name + "/forward", 2 * product, backend_->attention_forward(d),
+    add(name + "/forward", 2 * product, backend_->make<AttentionForward>(d),
         AttentionForward::Args{
             .q = qkv, .k = at(qkv, width), .v = at(qkv, 2 * width), .out = out, .log_sum_exp = sums});
     timed_.back().run();
-    add(name + "/backward", 5 * product, backend_->attention_backward(d),
+    add(name + "/backward", 5 * product, backend_->make<AttentionBackward>(d),
         AttentionBackward::Args{.q = qkv,
                                 .k = at(qkv, width),
                                 .v = at(qkv, 2 * width),
@@ -142,14 +142,14 @@ class Bench {
     for (std::int64_t i = 0; i < rows; ++i) targets[i] = static_cast<std::int32_t>(i * 7919 % classes);
     auto* scale = static_cast<float*>(space(std::size_t{4}));
     *scale = 1.0f;
-    add("tokens/cross_entropy", 0, backend_->cross_entropy(d),
+    add("tokens/cross_entropy", 0, backend_->make<CrossEntropy>(d),
         CrossEntropy::Args{.logits = normal(rows * classes),
                            .targets = targets,
                            .scale = scale,
                            .sums = static_cast<LossSums*>(space(sizeof(LossSums)))});
     RotaryDesc r{.batch = 4, .seq = 512, .heads = 24, .head_dim = 64, .stride = 3 * 768};
     r.dtype = dtype_;
-    add("tokens/rotary", 0, backend_->rotary(r),
+    add("tokens/rotary", 0, backend_->make<Rotary>(r),
         Rotary::Args{
             .x = normal(2048 * 3 * 768), .cosine = normal(512 * 32, DType::f32), .sine = normal(512 * 32, DType::f32)});
   }

@@ -1,8 +1,6 @@
 #include "workloads/nn/layers/attention.h"
 
 #include <cmath>
-#include <optional>
-#include <utility>
 
 namespace assay::nn {
 
@@ -59,36 +57,29 @@ void Attention::rotate(Builder& builder, Tensor qkv, bool inverse) const {
   desc.head_dim = shape_.head_dim;
   desc.stride = shape_.qkv_columns();
   const Builder::Scope scope(builder, "rotary");
-  builder.run(builder.op<ops::Rotary>(desc), {qkv, cosine, sine}, {qkv}, [=](const Places& at) {
-    return ops::Rotary::Args{.x = at.at(qkv), .cosine = at.at(cosine), .sine = at.at(sine)};
-  });
+  using Args = ops::Rotary::Args;
+  builder.run(builder.op<ops::Rotary>(desc), {{&Args::x, qkv}, {&Args::cosine, cosine}, {&Args::sine, sine}}, {qkv});
 }
 
 Tensor Attention::mix(Builder& builder, Tensor x) {
   const ops::AttentionDesc attention = desc(builder);
   const std::int64_t rows = attention.batch * attention.seq;
-  const Tensor qkv = qkv_ = qkv_projection_.forward(builder, x, rows);
+  qkv_ = qkv_projection_.forward(builder, x, rows);
   const Builder::Scope scope(builder, name_);
-  rotate(builder, qkv, false);
-  const Tensor out = out_ = builder.tensor("mix", rows * shape_.heads * shape_.head_dim, builder.compute());
+  rotate(builder, qkv_, false);
+  out_ = builder.tensor("mix", rows * shape_.heads * shape_.head_dim, builder.compute());
   const auto op = builder.op<ops::AttentionForward>(attention);
   // Rows beyond a sequence's length have no sum of exponentials, so probes must not inspect them.
   const std::int64_t sums = rows * shape_.heads;
-  const Tensor lse = log_sum_exp_ =
-      shape_.lengths ? builder.opaque("log_sum_exp", static_cast<std::size_t>(sums) * size_of(builder.statistics()))
+  log_sum_exp_ = shape_.lengths
+                     ? builder.opaque("log_sum_exp", static_cast<std::size_t>(sums) * size_of(builder.statistics()))
                      : builder.tensor("log_sum_exp", sums, builder.statistics());
   const Tensor lengths = shape_.lengths ? builder.input(Input::lengths, attention.batch) : Tensor{};
   const Parts part = parts_of(shape_, builder.compute());
-  builder.run(op, {qkv, lengths}, {out, lse}, [=](const Places& at) {
-    const auto* base = at.as<std::byte>(qkv);
-    return ops::AttentionForward::Args{.q = base,
-                                       .k = base + part.k,
-                                       .v = base + part.v,
-                                       .lengths = at.as<std::int32_t>(lengths),
-                                       .out = at.at(out),
-                                       .log_sum_exp = at.at(lse)};
-  });
-  return out;
+  using Args = ops::AttentionForward::Args;
+  builder.run(op, {{&Args::q, qkv_}, {&Args::k, qkv_, part.k}, {&Args::v, qkv_, part.v}, {&Args::lengths, lengths}},
+              {{&Args::out, out_}, {&Args::log_sum_exp, log_sum_exp_}});
+  return out_;
 }
 
 Tensor Attention::forward(Builder& builder, Tensor x) {
@@ -104,23 +95,18 @@ Tensor Attention::backward(Builder& builder, Tensor dy, const Linear::Into& into
     const std::int64_t rows = attention.batch * attention.seq;
     const Tensor gradient = builder.tensor("dqkv", rows * shape_.qkv_columns(), builder.compute());
     const auto op = builder.op<ops::AttentionBackward>(attention);
-    const Tensor qkv = qkv_, out = out_, lse = log_sum_exp_;
     const Tensor lengths = shape_.lengths ? builder.input(Input::lengths, attention.batch) : Tensor{};
     const Parts part = parts_of(shape_, builder.compute());
-    builder.run(op, {qkv, out, dout, lse, lengths}, {gradient}, [=](const Places& at) {
-      const auto* base = at.as<std::byte>(qkv);
-      auto* dbase = at.as<std::byte>(gradient);
-      return ops::AttentionBackward::Args{.q = base,
-                                          .k = base + part.k,
-                                          .v = base + part.v,
-                                          .lengths = at.as<std::int32_t>(lengths),
-                                          .out = at.at(out),
-                                          .dout = at.at(dout),
-                                          .log_sum_exp = at.at(lse),
-                                          .dq = dbase,
-                                          .dk = dbase + part.k,
-                                          .dv = dbase + part.v};
-    });
+    using Args = ops::AttentionBackward::Args;
+    builder.run(op,
+                {{&Args::q, qkv_},
+                 {&Args::k, qkv_, part.k},
+                 {&Args::v, qkv_, part.v},
+                 {&Args::out, out_},
+                 {&Args::dout, dout},
+                 {&Args::log_sum_exp, log_sum_exp_},
+                 {&Args::lengths, lengths}},
+                {{&Args::dq, gradient}, {&Args::dk, gradient, part.k}, {&Args::dv, gradient, part.v}});
     rotate(builder, gradient, true);
     return gradient;
   }();

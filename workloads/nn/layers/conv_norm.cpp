@@ -1,7 +1,5 @@
 #include "workloads/nn/layers/conv_norm.h"
 
-#include <utility>
-
 namespace assay::nn {
 
 ConvNorm::ConvNorm(const Builder& builder, std::string conv, std::string norm, const ops::ConvDesc& desc, bool relu,
@@ -35,12 +33,10 @@ Tensor ConvNorm::convolve(Builder& builder, Tensor x) {
   const Builder::Scope scope(builder, conv_name_);
   x_ = x;
   const auto [op, weights] = builder.op_and_weights<ops::ConvForward>(desc_, weight_);
-  const Tensor w = weights;  // lambdas cannot capture structured bindings
-  const Tensor y = conv_ = builder.tensor("out", desc_.n * desc_.p() * desc_.q() * desc_.k, builder.compute());
-  builder.run(op, {x, w}, {y}, [=](const Places& at) {
-    return ops::ConvForward::Args{.x = at.at(x), .packed = at.at(w), .y = at.at(y)};
-  });
-  return y;
+  conv_ = builder.tensor("out", desc_.n * desc_.p() * desc_.q() * desc_.k, builder.compute());
+  using Args = ops::ConvForward::Args;
+  builder.run(op, {{&Args::x, x}, {&Args::packed, weights}}, {{&Args::y, conv_}});
+  return conv_;
 }
 
 Tensor ConvNorm::normalise(Builder& builder, Tensor residual) {
@@ -48,29 +44,27 @@ Tensor ConvNorm::normalise(Builder& builder, Tensor residual) {
   const ops::BatchNormDesc desc = norm_desc(builder);
   const auto op = builder.op<ops::BatchNormForward>(desc);
   const auto [running_mean, running_variance] = builder.running("", desc.channels, desc.momentum);
-  const Tensor x = conv_, scale = builder.weight(scale_), shift = builder.weight(shift_);
-  const Tensor y = y_ = builder.tensor("out", desc.rows * desc.channels, builder.compute());
+  y_ = builder.tensor("out", desc.rows * desc.channels, builder.compute());
   if (desc.training) {
     mean_ = builder.tensor("mean", desc.channels, builder.statistics());
     inverse_ = builder.tensor("inverse_deviation", desc.channels, builder.statistics());
   }
   const bool update = desc.training && !builder.recomputing();
-  const Tensor mean = mean_, inverse = inverse_;
-  builder.run(op, {x, residual, scale, shift, running_mean, running_variance},
-              {y, mean, inverse, update ? running_mean : Tensor{}, update ? running_variance : Tensor{}},
-              [=, running_mean = running_mean, running_variance = running_variance](const Places& at) {
-                return ops::BatchNormForward::Args{.x = at.at(x),
-                                                   .residual = at.at(residual),
-                                                   .scale = at.at(scale),
-                                                   .shift = at.at(shift),
-                                                   .running_mean = at.at(running_mean),
-                                                   .running_variance = at.at(running_variance),
-                                                   .update_running = update,
-                                                   .y = at.at(y),
-                                                   .saved_mean = at.at(mean),
-                                                   .saved_inverse_deviation = at.at(inverse)};
-              });
-  return y;
+  using Args = ops::BatchNormForward::Args;
+  builder.run(op,
+              {{&Args::x, conv_},
+               {&Args::residual, residual},
+               {&Args::scale, builder.weight(scale_)},
+               {&Args::shift, builder.weight(shift_)},
+               {&Args::running_mean, running_mean},
+               {&Args::running_variance, running_variance}},
+              {{&Args::y, y_},
+               {&Args::saved_mean, mean_},
+               {&Args::saved_inverse_deviation, inverse_},
+               update ? running_mean : Tensor{},
+               update ? running_variance : Tensor{}},
+              {.update_running = update});
+  return y_;
 }
 
 Tensor ConvNorm::forward(Builder& builder, Tensor x, Tensor residual) {
@@ -102,39 +96,32 @@ ConvNorm::Gradients ConvNorm::backward(Builder& builder, TwoGradients dy, bool w
     };
     if (residual_) result.residual = overwrite(first, "dresidual");
     dconv = overwrite(residual_ ? second : first, "dx");
-    const Tensor x = conv_, y = relu_ ? y_ : Tensor{}, mean = mean_, inverse = inverse_;
-    const Tensor scale = builder.weight(scale_), shift = builder.weight(shift_);
-    const Tensor dresidual = result.residual, dscale = builder.gradient(scale_), dshift = builder.gradient(shift_);
-    builder.run(op, {first, second, x, y, scale, shift, mean, inverse}, {dconv, dresidual, dscale, dshift},
-                [=](const Places& at) {
-                  return ops::BatchNormBackward::Args{.dy = at.at(first),
-                                                      .dy_other = at.at(second),
-                                                      .x = at.at(x),
-                                                      .y = at.at(y),
-                                                      .scale = at.at(scale),
-                                                      .shift = at.at(shift),
-                                                      .saved_mean = at.at(mean),
-                                                      .saved_inverse_deviation = at.at(inverse),
-                                                      .dx = at.at(dconv),
-                                                      .dresidual = at.at(dresidual),
-                                                      .dscale = at.at(dscale),
-                                                      .dshift = at.at(dshift)};
-                });
+    using Args = ops::BatchNormBackward::Args;
+    builder.run(op,
+                {{&Args::dy, first},
+                 {&Args::dy_other, second},
+                 {&Args::x, conv_},
+                 {&Args::y, relu_ ? y_ : Tensor{}},
+                 {&Args::scale, builder.weight(scale_)},
+                 {&Args::shift, builder.weight(shift_)},
+                 {&Args::saved_mean, mean_},
+                 {&Args::saved_inverse_deviation, inverse_}},
+                {{&Args::dx, dconv},
+                 {&Args::dresidual, result.residual},
+                 {&Args::dscale, builder.gradient(scale_)},
+                 {&Args::dshift, builder.gradient(shift_)}});
   }
   const Builder::Scope scope(builder, conv_name_);
   ops::ConvDesc weights = desc_;
   weights.accumulate = builder.adds_to(weight_);
-  const Tensor x = x_, dw = builder.gradient(weight_);
-  builder.run(builder.op<ops::ConvBackwardWeights>(weights), {x, dconv}, {dw}, [=](const Places& at) {
-    return ops::ConvBackwardWeights::Args{.x = at.at(x), .dy = at.at(dconv), .dw = at.at(dw)};
-  });
+  using WeightArgs = ops::ConvBackwardWeights::Args;
+  builder.run(builder.op<ops::ConvBackwardWeights>(weights), {{&WeightArgs::x, x_}, {&WeightArgs::dy, dconv}},
+              {{&WeightArgs::dw, builder.gradient(weight_)}});
   if (!wants_dx) return result;
   const auto [op, packed] = builder.op_and_weights<ops::ConvBackwardData>(desc_, weight_);
-  const Tensor w = packed;
-  const Tensor dx = result.dx = builder.tensor("dx", desc_.n * desc_.h * desc_.w * desc_.c, builder.compute());
-  builder.run(op, {dconv, w}, {dx}, [=](const Places& at) {
-    return ops::ConvBackwardData::Args{.dy = at.at(dconv), .packed = at.at(w), .dx = at.at(dx)};
-  });
+  result.dx = builder.tensor("dx", desc_.n * desc_.h * desc_.w * desc_.c, builder.compute());
+  using Args = ops::ConvBackwardData::Args;
+  builder.run(op, {{&Args::dy, dconv}, {&Args::packed, packed}}, {{&Args::dx, result.dx}});
   return result;
 }
 

@@ -27,16 +27,14 @@ Tensor Embedding::forward(Builder& builder) {
   const Tensor ids = builder.input(Input::ids, rows);
   const Tensor type_ids = shape_.types > 0 ? builder.input(Input::type_ids, rows) : Tensor{};
   const Tensor table = alone() ? builder.table(table_) : builder.weight(table_);
-  const Tensor positions = builder.weight(positions_), types = builder.weight(types_);
-  builder.run(builder.op<ops::EmbeddingForward>(desc(builder)), {ids, type_ids, table, positions, types}, {y},
-              [=](const Places& at) {
-                return ops::EmbeddingForward::Args{.ids = at.as<std::int32_t>(ids),
-                                                   .type_ids = at.as<std::int32_t>(type_ids),
-                                                   .table = at.at(table),
-                                                   .positions = at.at(positions),
-                                                   .types = at.at(types),
-                                                   .y = at.at(y)};
-              });
+  using Args = ops::EmbeddingForward::Args;
+  builder.run(builder.op<ops::EmbeddingForward>(desc(builder)),
+              {{&Args::ids, ids},
+               {&Args::type_ids, type_ids},
+               {&Args::table, table},
+               {&Args::positions, builder.weight(positions_)},
+               {&Args::types, builder.weight(types_)}},
+              {{&Args::y, y}});
   return y;
 }
 
@@ -50,17 +48,12 @@ void Embedding::backward(Builder& builder, Tensor dy) {
   if (shape_.positions > builder.batch().seq) builder.writes_partly(positions_);
   const Tensor ids = builder.input(Input::ids, rows);
   const Tensor type_ids = shape_.types > 0 ? builder.input(Input::type_ids, rows) : Tensor{};
-  const Tensor table = builder.gradient(table_), positions = builder.gradient(positions_);
-  const Tensor types = builder.gradient(types_);
-  builder.run(builder.op<ops::EmbeddingBackward>(backward), {dy, ids, type_ids}, {table, positions, types},
-              [=](const Places& at) {
-                return ops::EmbeddingBackward::Args{.ids = at.as<std::int32_t>(ids),
-                                                    .type_ids = at.as<std::int32_t>(type_ids),
-                                                    .dy = at.at(dy),
-                                                    .dtable = at.at(table),
-                                                    .dpositions = at.at(positions),
-                                                    .dtypes = at.at(types)};
-              });
+  using Args = ops::EmbeddingBackward::Args;
+  builder.run(builder.op<ops::EmbeddingBackward>(backward),
+              {{&Args::dy, dy}, {&Args::ids, ids}, {&Args::type_ids, type_ids}},
+              {{&Args::dtable, builder.gradient(table_)},
+               {&Args::dpositions, builder.gradient(positions_)},
+               {&Args::dtypes, builder.gradient(types_)}});
 }
 
 }  // namespace assay::nn

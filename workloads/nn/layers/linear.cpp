@@ -1,8 +1,8 @@
 #include "workloads/nn/layers/linear.h"
 
-#include <utility>
-
 namespace assay::nn {
+
+using ops::MatmulArgs;
 
 Linear::Linear(const Builder& builder, std::string name, std::int64_t in, std::int64_t out, bool bias, bool fp8)
     : name_(std::move(name)), in_(in), out_(out), weight_(builder.parameter(name_ + ".weight")), fp8_(fp8) {
@@ -47,16 +47,13 @@ Tensor Linear::forward(Builder& builder, Tensor x, std::int64_t rows, ops::Epilo
   const Tensor a = fp8_ ? x8_.plain : x, w = fp8_ ? w8.plain : builder.operand(weight_, op);
   const Tensor y = builder.tensor("out", rows * out_, builder.compute());
   aux_ = epilogue == ops::Epilogue::none ? Tensor{} : builder.tensor("linear", rows * out_, builder.compute());
-  const Tensor bias = builder.bias(bias_), aux = aux_, scale_a = x8_.inverse, scale_b = w8.inverse;
-  builder.run(op, {a, w, bias, scale_a, scale_b}, {y, aux}, [=](const Places& at) {
-    return ops::MatmulArgs{.a = at.at(a),
-                           .b = at.at(w),
-                           .out = at.at(y),
-                           .bias = at.at(bias),
-                           .aux = at.at(aux),
-                           .scale_a = at.as<float>(scale_a),
-                           .scale_b = at.as<float>(scale_b)};
-  });
+  builder.run(op,
+              {{&MatmulArgs::a, a},
+               {&MatmulArgs::b, w},
+               {&MatmulArgs::bias, builder.bias(bias_)},
+               {&MatmulArgs::scale_a, x8_.inverse},
+               {&MatmulArgs::scale_b, w8.inverse}},
+              {{&MatmulArgs::out, y}, {&MatmulArgs::aux, aux_}});
   return y;
 }
 
@@ -86,15 +83,14 @@ Tensor Linear::backward(Builder& builder, Tensor dy, const Into& into) {
   const auto op = fp8_ ? builder.op<ops::Matmul>(desc) : builder.weight_matmul(desc);
   const Tensor a = fp8_ ? dy8.plain : dy, w = fp8_ ? w8.transposed : builder.operand(weight_, op);
   const Tensor dx = into.dx ? into.dx : builder.tensor("dx", rows_ * in_, builder.compute());
-  const Tensor aux = into.aux, scale_a = dy8.inverse, scale_b = w8.inverse;
-  builder.run(op, {a, w, aux, into.add ? dx : Tensor{}, scale_a, scale_b}, {dx}, [=](const Places& at) {
-    return ops::MatmulArgs{.a = at.at(a),
-                           .b = at.at(w),
-                           .out = at.at(dx),
-                           .aux = at.at(aux),
-                           .scale_a = at.as<float>(scale_a),
-                           .scale_b = at.as<float>(scale_b)};
-  });
+  builder.run(op,
+              {{&MatmulArgs::a, a},
+               {&MatmulArgs::b, w},
+               {&MatmulArgs::aux, into.aux},
+               into.add ? dx : Tensor{},
+               {&MatmulArgs::scale_a, dy8.inverse},
+               {&MatmulArgs::scale_b, w8.inverse}},
+              {{&MatmulArgs::out, dx}});
   return dx;
 }
 
@@ -103,27 +99,23 @@ void Linear::append_fp8_weight_gradient(Builder& builder, const Rounded& dy) con
       .m = out_, .n = in_, .k = rows_, .a = DType::fp8_e5m2, .b = DType::fp8_e4m3, .transpose_b = true};
   desc.out = builder.gradient_type();
   desc.accumulate = builder.adds_to(weight_);
-  const Tensor a = dy.transposed, b = x8_.transposed, scale_a = dy.inverse, scale_b = x8_.inverse;
-  const Tensor dw = builder.gradient(weight_);
-  builder.run(builder.op<ops::Matmul>(desc), {a, b, scale_a, scale_b}, {dw}, [=](const Places& at) {
-    return ops::MatmulArgs{.a = at.at(a),
-                           .b = at.at(b),
-                           .out = at.at(dw),
-                           .scale_a = at.as<float>(scale_a),
-                           .scale_b = at.as<float>(scale_b)};
-  });
+  builder.run(builder.op<ops::Matmul>(desc),
+              {{&MatmulArgs::a, dy.transposed},
+               {&MatmulArgs::b, x8_.transposed},
+               {&MatmulArgs::scale_a, dy.inverse},
+               {&MatmulArgs::scale_b, x8_.inverse}},
+              {{&MatmulArgs::out, builder.gradient(weight_)}});
 }
 
 Tensor Linear::backward_through_gelu(Builder& builder, Tensor dy, ops::ActivationKind kind) {
-  const Tensor z = aux_;
   {
     const Builder::Scope scope(builder, name_);
     const ops::ActivationDesc desc{kind, rows_, out_, builder.compute()};
-    builder.run(builder.op<ops::ActivationBackward>(desc), {z, dy}, {z}, [=](const Places& at) {
-      return ops::ActivationBackward::Args{.x = at.at(z), .dy = at.at(dy), .dx = at.at(z)};
-    });
+    using GeluArgs = ops::ActivationBackward::Args;
+    builder.run(builder.op<ops::ActivationBackward>(desc), {{&GeluArgs::x, aux_}, {&GeluArgs::dy, dy}},
+                {{&GeluArgs::dx, aux_}});
   }
-  return backward(builder, z);
+  return backward(builder, aux_);
 }
 
 void append_weight_gradient(Builder& builder, Parameter weight, Parameter bias, Tensor dy, Tensor x, std::int64_t rows,
@@ -133,12 +125,9 @@ void append_weight_gradient(Builder& builder, Parameter weight, Parameter bias, 
   desc.row_sums = static_cast<bool>(bias);
   desc.accumulate = builder.adds_to(weight);
   if (bias) builder.adds_to(bias);
-  const auto op = builder.op<ops::Matmul>(desc);
-  const Tensor dw = builder.gradient(weight), db = builder.gradient(bias);
   const std::size_t skip = static_cast<std::size_t>(x_row * in) * size_of(builder.compute());
-  builder.run(op, {dy, x}, {dw, db}, [=](const Places& at) {
-    return ops::MatmulArgs{.a = at.at(dy), .b = at.as<std::byte>(x) + skip, .out = at.at(dw), .row_sums = at.at(db)};
-  });
+  builder.run(builder.op<ops::Matmul>(desc), {{&MatmulArgs::a, dy}, {&MatmulArgs::b, x, skip}},
+              {{&MatmulArgs::out, builder.gradient(weight)}, {&MatmulArgs::row_sums, builder.gradient(bias)}});
 }
 
 }  // namespace assay::nn

@@ -21,13 +21,11 @@ void append_cross_entropy(Builder& builder, Tensor logits, std::int64_t rows, st
   const Tensor targets = builder.input(Input::targets, all_rows);
   const Tensor sums = builder.loss_sums(), scale = builder.gradient_scale();
   const Builder::Scope scope(builder, "loss");
-  builder.run(builder.op<ops::CrossEntropy>(desc), {logits, targets, sums, scale}, {logits, sums},
-              [=](const Places& at) {
-                return ops::CrossEntropy::Args{.logits = at.at(logits),
-                                               .targets = at.as<std::int32_t>(targets) + first_row,
-                                               .scale = at.as<float>(scale),
-                                               .sums = at.as<ops::LossSums>(sums)};
-              });
+  using Args = ops::CrossEntropy::Args;
+  const std::size_t skip = static_cast<std::size_t>(first_row) * sizeof(std::int32_t);
+  builder.run(builder.op<ops::CrossEntropy>(desc),
+              {{&Args::logits, logits}, {&Args::targets, targets, skip}, {&Args::sums, sums}, {&Args::scale, scale}},
+              {logits, sums});
 }
 
 // Columns of the product that gives the logits. The fastest GPU kernels need its sizes, not only its row offsets, to be
@@ -75,9 +73,8 @@ Tensor LmHead::forward(Builder& builder, Tensor h) const {
     const auto op = builder.weight_matmul(product);
     const Tensor logits = builder.rows("logits", count, vocabulary_, columns, dtype);
     const Tensor w = builder.operand(weight_, op);
-    builder.run(op, {h, w, bias}, {logits}, [=](const Places& at) {
-      return ops::MatmulArgs{.a = at.as<std::byte>(h) + skip, .b = at.at(w), .out = at.at(logits), .bias = at.at(bias)};
-    });
+    using Args = ops::MatmulArgs;
+    builder.run(op, {{&Args::a, h, skip}, {&Args::b, w}, {&Args::bias, bias}}, {{&Args::out, logits}});
     append_cross_entropy(builder, logits, count, vocabulary_, columns, row, rows);
     if (!builder.training()) continue;
     builder.phase(Phase::backward);
@@ -86,9 +83,7 @@ Tensor LmHead::forward(Builder& builder, Tensor h) const {
     back.a = back.b = builder.product();
     const auto back_op = builder.weight_matmul(back);
     const Tensor back_w = builder.operand(weight_, back_op);
-    builder.run(back_op, {logits, back_w}, {dh}, [=](const Places& at) {
-      return ops::MatmulArgs{.a = at.at(logits), .b = at.at(back_w), .out = at.as<std::byte>(dh) + skip};
-    });
+    builder.run(back_op, {{&Args::a, logits}, {&Args::b, back_w}}, {{&Args::out, dh, skip}});
     builder.phase(Phase::forward);
   }
   return dh;

@@ -1,7 +1,5 @@
 #include "workloads/nn/layers/mlp.h"
 
-#include <utility>
-
 namespace assay::nn {
 
 namespace {
@@ -35,8 +33,8 @@ Tensor Mlp::activated(Builder& builder, Tensor x) const {
   const Builder::Scope scope(builder, name_);
   const Tensor y = builder.tensor("hidden", rows_ * shape_.hidden, builder.compute());
   const ops::ActivationDesc desc{shape_.kind, rows_, shape_.hidden, builder.compute()};
-  builder.run(builder.op<ops::ActivationForward>(desc), {x}, {y},
-              [=](const Places& at) { return ops::ActivationForward::Args{.x = at.at(x), .y = at.at(y)}; });
+  using Args = ops::ActivationForward::Args;
+  builder.run(builder.op<ops::ActivationForward>(desc), {{&Args::x, x}}, {{&Args::y, y}});
   return y;
 }
 
@@ -59,15 +57,14 @@ Tensor Mlp::backward(Builder& builder, Tensor dy, const Linear::Into& into) {
     return in_.backward(builder, dz, into);
   }
   const Tensor dhidden = out_.backward(builder, dy);
-  const Tensor gate_up = gate_up_;
   {
     const Builder::Scope scope(builder, name_);
     const ops::ActivationDesc desc{shape_.kind, rows_, shape_.hidden, builder.compute()};
-    builder.run(builder.op<ops::ActivationBackward>(desc), {gate_up, dhidden}, {gate_up}, [=](const Places& at) {
-      return ops::ActivationBackward::Args{.x = at.at(gate_up), .dy = at.at(dhidden), .dx = at.at(gate_up)};
-    });
+    using Args = ops::ActivationBackward::Args;
+    builder.run(builder.op<ops::ActivationBackward>(desc), {{&Args::x, gate_up_}, {&Args::dy, dhidden}},
+                {{&Args::dx, gate_up_}});
   }
-  return in_.backward(builder, gate_up, into);
+  return in_.backward(builder, gate_up_, into);
 }
 
 }  // namespace assay::nn

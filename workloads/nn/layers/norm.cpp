@@ -1,7 +1,5 @@
 #include "workloads/nn/layers/norm.h"
 
-#include <utility>
-
 namespace assay::nn {
 
 Norm::Norm(const Builder& builder, std::string name, const NormShape& shape)
@@ -40,18 +38,12 @@ Tensor Norm::recompute(Builder& builder) const {
 }
 
 void Norm::normalise(Builder& builder, Tensor x, Tensor residual, Tensor sum, Tensor y) const {
-  const auto op = builder.op<ops::NormForward>(desc(builder, static_cast<bool>(residual)));
-  const Tensor weight = builder.weight(weight_), bias = builder.weight(bias_), mean = mean_, inverse = inverse_;
-  builder.run(op, {x, residual, weight, bias}, {sum, y, mean, inverse}, [=](const Places& at) {
-    return ops::NormForward::Args{.x = at.at(x),
-                                  .residual = at.at(residual),
-                                  .sum = at.at(sum),
-                                  .weight = at.at(weight),
-                                  .bias = at.at(bias),
-                                  .y = at.at(y),
-                                  .saved_mean = at.at(mean),
-                                  .saved_inverse_deviation = at.at(inverse)};
-  });
+  using Args = ops::NormForward::Args;
+  const Tensor weight = builder.weight(weight_), bias = builder.weight(bias_);
+  builder.run(
+      builder.op<ops::NormForward>(desc(builder, static_cast<bool>(residual))),
+      {{&Args::x, x}, {&Args::residual, residual}, {&Args::weight, weight}, {&Args::bias, bias}},
+      {{&Args::sum, sum}, {&Args::y, y}, {&Args::saved_mean, mean_}, {&Args::saved_inverse_deviation, inverse_}});
 }
 
 Tensor Norm::backward(Builder& builder, Tensor dy, Tensor dsum) {
@@ -61,19 +53,15 @@ Tensor Norm::backward(Builder& builder, Tensor dy, Tensor dsum) {
   if (bias_) builder.adds_to(bias_);
   const auto op = builder.op<ops::NormBackward>(backward);
   const Tensor dx = dsum ? dsum : dy;
-  const Tensor weight = builder.weight(weight_), dweight = builder.gradient(weight_), dbias = builder.gradient(bias_);
-  const Tensor sum = sum_, mean = mean_, inverse = inverse_;
-  builder.run(op, {dy, dsum, sum, weight, mean, inverse}, {dx, dweight, dbias}, [=](const Places& at) {
-    return ops::NormBackward::Args{.dy = at.at(dy),
-                                   .sum = at.at(sum),
-                                   .weight = at.at(weight),
-                                   .saved_mean = at.at(mean),
-                                   .saved_inverse_deviation = at.at(inverse),
-                                   .dsum = at.at(dsum),
-                                   .dx = at.at(dx),
-                                   .dweight = at.at(dweight),
-                                   .dbias = at.at(dbias)};
-  });
+  using Args = ops::NormBackward::Args;
+  builder.run(op,
+              {{&Args::dy, dy},
+               {&Args::dsum, dsum},
+               {&Args::sum, sum_},
+               {&Args::weight, builder.weight(weight_)},
+               {&Args::saved_mean, mean_},
+               {&Args::saved_inverse_deviation, inverse_}},
+              {{&Args::dx, dx}, {&Args::dweight, builder.gradient(weight_)}, {&Args::dbias, builder.gradient(bias_)}});
   return dx;
 }
 

@@ -1,8 +1,7 @@
 // GELU over flat ranges, the SiLU gate over rows.
+#include "workloads/ops/cpu/cpu_ops.h"
 #include "workloads/ops/cpu/kernels/activation_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
-#include "workloads/ops/cpu/vector_op.h"
-#include "workloads/ops/cpu/vector_ops.h"
 
 namespace assay::ops {
 
@@ -79,11 +78,13 @@ std::string problem(const ActivationDesc& d) {
 
 }  // namespace
 
-Made<ActivationForward> make_activation_forward(const ActivationDesc& desc) {
+template <>
+Made<ActivationForward> make_cpu(const ActivationDesc& desc) {
   return make_unless<ActivationForward, CpuActivationForward>(problem(desc), desc);
 }
 
-Made<ActivationBackward> make_activation_backward(const ActivationDesc& desc) {
+template <>
+Made<ActivationBackward> make_cpu(const ActivationDesc& desc) {
   return make_unless<ActivationBackward, CpuActivationBackward>(problem(desc), desc);
 }
 

@@ -1,8 +1,6 @@
 // Attention: threads share the heads of all sequences. A head's result does not depend on which thread computes it.
 #include "workloads/ops/cpu/attention_choice.h"
-#include "workloads/ops/cpu/kernels/attention_kernels.h"
-#include "workloads/ops/cpu/language_ops.h"
-#include "workloads/ops/cpu/vector_op.h"
+#include "workloads/ops/cpu/cpu_ops.h"
 
 #include <omp.h>
 
@@ -132,16 +130,16 @@ class CpuAttentionBackward final : public VectorOp<AttentionBackward> {
   Heads heads_;
 };
 
-std::string problem(const AttentionDesc& d) { return problem_of(d).value_or(type_problem("attention", {d.dtype})); }
-
 }  // namespace
 
-Made<AttentionForward> make_attention_forward(const AttentionDesc& desc) {
-  return make_unless<AttentionForward, CpuAttentionForward>(problem(desc), desc);
+template <>
+Made<AttentionForward> make_cpu(const AttentionDesc& desc) {
+  return make_unless<AttentionForward, CpuAttentionForward>(type_problem("attention", {desc.dtype}), desc);
 }
 
-Made<AttentionBackward> make_attention_backward(const AttentionDesc& desc) {
-  return make_unless<AttentionBackward, CpuAttentionBackward>(problem(desc), desc);
+template <>
+Made<AttentionBackward> make_cpu(const AttentionDesc& desc) {
+  return make_unless<AttentionBackward, CpuAttentionBackward>(type_problem("attention", {desc.dtype}), desc);
 }
 
 }  // namespace assay::ops

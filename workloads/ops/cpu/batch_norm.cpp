@@ -1,10 +1,9 @@
 // Batch norm: threads share the rows. The first pass computes each thread's sums, which are added in thread order; the
 // second pass writes. The second runs backwards, to begin with rows that the first left in the caches.
-#include "workloads/ops/cpu/batch_norm.h"
+#include "workloads/ops/cpu/cpu_ops.h"
 
 #include "workloads/ops/cpu/kernels/batch_norm_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
-#include "workloads/ops/cpu/vector_op.h"
 
 #include <algorithm>
 #include <cmath>
@@ -250,17 +249,17 @@ class CpuBatchNormBackward final : public VectorOp<BatchNormBackward> {
   const BatchNormKernels::Typed& kernels_;
 };
 
-std::string problem(const BatchNormDesc& d) { return problem_of(d).value_or(type_problem("batch norm", {d.dtype})); }
-
 }  // namespace
 
-Made<BatchNormForward> make_batch_norm_forward(const BatchNormDesc& desc) {
-  return make_unless<BatchNormForward, CpuBatchNormForward>(problem(desc), desc);
+template <>
+Made<BatchNormForward> make_cpu(const BatchNormDesc& desc) {
+  return make_unless<BatchNormForward, CpuBatchNormForward>(type_problem("batch norm", {desc.dtype}), desc);
 }
 
-Made<BatchNormBackward> make_batch_norm_backward(const BatchNormDesc& desc) {
+template <>
+Made<BatchNormBackward> make_cpu(const BatchNormDesc& desc) {
   if (!desc.training) return Made<BatchNormBackward>::no("batch norm has no backward pass in evaluation");
-  return make_unless<BatchNormBackward, CpuBatchNormBackward>(problem(desc), desc);
+  return make_unless<BatchNormBackward, CpuBatchNormBackward>(type_problem("batch norm", {desc.dtype}), desc);
 }
 
 }  // namespace assay::ops

@@ -11,7 +11,6 @@
 #include <array>
 #include <cstdlib>
 #include <string_view>
-#include <vector>
 
 namespace assay::ops {
 

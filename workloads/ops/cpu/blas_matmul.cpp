@@ -1,5 +1,5 @@
 // cblas_dgemm behind the Matmul op.
-#include "workloads/ops/cpu/blas_matmul.h"
+#include "workloads/ops/cpu/cpu_ops.h"
 
 #include <fmt/format.h>
 #include <omp.h>

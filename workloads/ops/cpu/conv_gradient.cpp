@@ -1,12 +1,11 @@
 // The weights' gradient, dw[k][tap][c] = sum over output pixels of dy[pixel][k] x[pixel under the tap][c]: a matrix
 // product whose operands are packed one block of pixels at a time. Threads form a grid of pixels by output channels;
 // partial sums are added in a fixed order.
-#include "workloads/ops/cpu/conv_gradient.h"
+#include "workloads/ops/cpu/cpu_ops.h"
 
 #include "workloads/ops/cpu/dnnl_common.h"
 #include "workloads/ops/cpu/kernels/conv_gradient_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
-#include "workloads/ops/cpu/vector_op.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,6 @@
 // Softmax cross-entropy: threads share the rows; losses are added in row order, whichever thread computed them.
+#include "workloads/ops/cpu/cpu_ops.h"
 #include "workloads/ops/cpu/kernels/cross_entropy_kernels.h"
-#include "workloads/ops/cpu/language_ops.h"
-#include "workloads/ops/cpu/vector_op.h"
 
 #include <omp.h>
 
@@ -64,14 +63,11 @@ class CpuCrossEntropy final : public VectorOp<CrossEntropy> {
   CrossEntropyKernels::Row kernel_;
 };
 
-std::string problem(const CrossEntropyDesc& d) {
-  return problem_of(d).value_or(type_problem("cross-entropy", {d.dtype}));
-}
-
 }  // namespace
 
-Made<CrossEntropy> make_cross_entropy(const CrossEntropyDesc& desc) {
-  return make_unless<CrossEntropy, CpuCrossEntropy>(problem(desc), desc);
+template <>
+Made<CrossEntropy> make_cpu(const CrossEntropyDesc& desc) {
+  return make_unless<CrossEntropy, CpuCrossEntropy>(type_problem("cross-entropy", {desc.dtype}), desc);
 }
 
 }  // namespace assay::ops

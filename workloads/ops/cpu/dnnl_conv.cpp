@@ -1,11 +1,9 @@
 // oneDNN's convolutions over NHWC images. Weights are packed into the primitive's layout, and the weights' gradient is
 // reordered from that layout to the canonical one.
-#include "workloads/ops/cpu/dnnl_conv.h"
+#include "workloads/ops/cpu/cpu_ops.h"
 
 #include "workloads/ops/cpu/dnnl_common.h"
 #include "workloads/ops/cpu/dnnl_made.h"
-
-#include <optional>
 
 namespace assay::ops {
 
@@ -145,7 +143,6 @@ class BackwardWeights final : public DnnlConv<ConvBackwardWeights> {
 // `build` makes the primitive's descriptor.
 template <typename Op, typename Build>
 Made<Op> make(const ConvDesc& d, const char* pass, const Build& build) {
-  if (auto problem = problem_of(d)) return Made<Op>::no(*problem);
   for (const DType dtype : {d.dtype, d.pack_from, d.gradient})
     if (dtype != DType::f32 && dtype != DType::bf16)
       return Made<Op>::no(fmt::format("the cpu backend's convolution is for f32 and bf16, not {}", name_of(dtype)));

@@ -1,8 +1,7 @@
 // oneDNN's matmul and inner-product primitives behind the Matmul op. oneDNN does bias and accumulation; GELU, which
 // stores two results, runs over blocks of rows while they are in the caches.
-#include "workloads/ops/cpu/dnnl_matmul.h"
+#include "workloads/ops/cpu/cpu_ops.h"
 
-#include "harness/device/cpu/kernels.h"
 #include "workloads/ops/cpu/dnnl_common.h"
 #include "workloads/ops/cpu/dnnl_made.h"
 #include "workloads/ops/cpu/parallel.h"
@@ -10,7 +9,6 @@
 #include "workloads/ops/cpu/weight_pack.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace assay::ops {
 

@@ -4,9 +4,9 @@
 // but it cannot accumulate. Where it runs the JIT GEMM in f32, that is called through oneDNN's BLAS interface instead,
 // which accumulates; our own kernel sums the bias gradient faster. To accumulate, bf16 packs X, then multiplies.
 #include "harness/core/error.h"
+#include "workloads/ops/cpu/cpu_ops.h"
 #include "workloads/ops/cpu/dnnl_common.h"
 #include "workloads/ops/cpu/dnnl_made.h"
-#include "workloads/ops/cpu/dnnl_matmul.h"
 #include "workloads/ops/cpu/product_sums.h"
 
 #include <oneapi/dnnl/dnnl.h>

@@ -1,8 +1,7 @@
 // Casts and sums of flat arrays.
+#include "workloads/ops/cpu/cpu_ops.h"
 #include "workloads/ops/cpu/kernels/flat_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
-#include "workloads/ops/cpu/vector_op.h"
-#include "workloads/ops/cpu/vector_ops.h"
 
 #include <cmath>
 
@@ -58,7 +57,8 @@ Made<Elementwise> make_combine(const ElementwiseDesc& desc) {
 
 }  // namespace
 
-Made<Elementwise> make_elementwise(const ElementwiseDesc& desc) {
+template <>
+Made<Elementwise> make_cpu(const ElementwiseDesc& desc) {
   if (desc.kind == ElementwiseKind::combine) return make_combine(desc);
   return make_unless<Elementwise, CpuElementwise>(type_problem("elementwise", {desc.in, desc.out}), desc);
 }

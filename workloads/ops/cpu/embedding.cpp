@@ -1,15 +1,12 @@
 // Embedding: threads share the tokens. Backward sorts tokens by id, so that one thread sums each row of a table, in
 // token order.
+#include "workloads/ops/cpu/cpu_ops.h"
 #include "workloads/ops/cpu/kernels/embedding_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
-#include "workloads/ops/cpu/vector_op.h"
-#include "workloads/ops/cpu/vector_ops.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <limits>
-#include <utility>
 
 namespace assay::ops {
 
@@ -183,11 +180,13 @@ std::string problem(const EmbeddingDesc& d) {
 
 }  // namespace
 
-Made<EmbeddingForward> make_embedding_forward(const EmbeddingDesc& desc) {
+template <>
+Made<EmbeddingForward> make_cpu(const EmbeddingDesc& desc) {
   return make_unless<EmbeddingForward, CpuEmbeddingForward>(problem(desc), desc);
 }
 
-Made<EmbeddingBackward> make_embedding_backward(const EmbeddingDesc& desc) {
+template <>
+Made<EmbeddingBackward> make_cpu(const EmbeddingDesc& desc) {
   return make_unless<EmbeddingBackward, CpuEmbeddingBackward>(problem(desc), desc);
 }
 

@@ -1,9 +1,8 @@
 // Layer norm and RMS norm: threads share the rows. Each thread sums its part of the parameter gradients separately, and
 // the parts are added in order.
+#include "workloads/ops/cpu/cpu_ops.h"
 #include "workloads/ops/cpu/kernels/norm_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
-#include "workloads/ops/cpu/vector_op.h"
-#include "workloads/ops/cpu/vector_ops.h"
 
 #include <algorithm>
 
@@ -108,11 +107,13 @@ std::string problem(const NormDesc& d) {
 
 }  // namespace
 
-Made<NormForward> make_norm_forward(const NormDesc& desc) {
+template <>
+Made<NormForward> make_cpu(const NormDesc& desc) {
   return make_unless<NormForward, CpuNormForward>(problem(desc), desc);
 }
 
-Made<NormBackward> make_norm_backward(const NormDesc& desc) {
+template <>
+Made<NormBackward> make_cpu(const NormDesc& desc) {
   return make_unless<NormBackward, CpuNormBackward>(problem(desc), desc);
 }
 

@@ -1,8 +1,7 @@
 // AdamW and SGD in one pass over flat buffers, and the norm of the gradients in another.
+#include "workloads/ops/cpu/cpu_ops.h"
 #include "workloads/ops/cpu/kernels/flat_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
-#include "workloads/ops/cpu/vector_op.h"
-#include "workloads/ops/cpu/vector_ops.h"
 
 #include <algorithm>
 #include <cmath>
@@ -53,7 +52,6 @@ class CpuOptimizer final : public VectorOp<Optimizer> {
 };
 
 std::string problem(const OptimizerDesc& d) {
-  if (auto invalid = problem_of(d)) return *invalid;
   if (d.master != DType::f32)
     return fmt::format("the cpu backend's optimizer needs masters in f32, not {}", name_of(d.master));
   return type_problem("optimizer", {d.gradient, d.parameter});
@@ -102,11 +100,13 @@ class CpuGradientNorm final : public VectorOp<GradientNorm> {
 
 }  // namespace
 
-Made<Optimizer> make_optimizer(const OptimizerDesc& desc) {
+template <>
+Made<Optimizer> make_cpu(const OptimizerDesc& desc) {
   return make_unless<Optimizer, CpuOptimizer>(problem(desc), desc);
 }
 
-Made<GradientNorm> make_gradient_norm(const GradientNormDesc& desc) {
+template <>
+Made<GradientNorm> make_cpu(const GradientNormDesc& desc) {
   return make_unless<GradientNorm, CpuGradientNorm>(type_problem("gradient norm", {desc.gradient}), desc);
 }
 

@@ -1,9 +1,8 @@
 // Pooling: threads share the rows of pixels.
-#include "workloads/ops/cpu/pool.h"
+#include "workloads/ops/cpu/cpu_ops.h"
 
 #include "workloads/ops/cpu/kernels/pool_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
-#include "workloads/ops/cpu/vector_op.h"
 
 #include <algorithm>
 
@@ -79,7 +78,6 @@ class CpuPoolBackward final : public VectorOp<PoolBackward> {
 };
 
 std::string problem(const PoolDesc& d) {
-  if (auto invalid = problem_of(d)) return *invalid;
   if (d.kind == PoolKind::maximum && d.window_h * d.window_w > max_window)
     return fmt::format("the cpu backend's max pooling takes windows of up to {} pixels, not {} x {}", max_window,
                        d.window_h, d.window_w);
@@ -88,11 +86,13 @@ std::string problem(const PoolDesc& d) {
 
 }  // namespace
 
-Made<PoolForward> make_pool_forward(const PoolDesc& desc) {
+template <>
+Made<PoolForward> make_cpu(const PoolDesc& desc) {
   return make_unless<PoolForward, CpuPoolForward>(problem(desc), desc);
 }
 
-Made<PoolBackward> make_pool_backward(const PoolDesc& desc) {
+template <>
+Made<PoolBackward> make_cpu(const PoolDesc& desc) {
   return make_unless<PoolBackward, CpuPoolBackward>(problem(desc), desc);
 }
 

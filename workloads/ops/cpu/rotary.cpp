@@ -1,8 +1,7 @@
 // Rotary embedding: threads share the tokens.
+#include "workloads/ops/cpu/cpu_ops.h"
 #include "workloads/ops/cpu/kernels/rotary_kernels.h"
-#include "workloads/ops/cpu/language_ops.h"
 #include "workloads/ops/cpu/parallel.h"
-#include "workloads/ops/cpu/vector_op.h"
 
 namespace assay::ops {
 
@@ -37,10 +36,11 @@ class CpuRotary final : public VectorOp<Rotary> {
   RotaryKernels::Token kernel_;
 };
 
-std::string problem(const RotaryDesc& d) { return problem_of(d).value_or(type_problem("rotary embedding", {d.dtype})); }
-
 }  // namespace
 
-Made<Rotary> make_rotary(const RotaryDesc& desc) { return make_unless<Rotary, CpuRotary>(problem(desc), desc); }
+template <>
+Made<Rotary> make_cpu(const RotaryDesc& desc) {
+  return make_unless<Rotary, CpuRotary>(type_problem("rotary embedding", {desc.dtype}), desc);
+}
 
 }  // namespace assay::ops

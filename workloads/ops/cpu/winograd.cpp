@@ -2,19 +2,16 @@
 // transform, the 16 products and the output transform while it stays in its second-level cache. The weights' gradient:
 // all threads transform a block of tiles, then share the 16 positions' products, so that the order of sums does not
 // depend on the number of threads.
-#include "workloads/ops/cpu/winograd.h"
+#include "workloads/ops/cpu/cpu_ops.h"
 
 #include "harness/core/clock.h"
+#include "workloads/ops/conv.h"
 #include "workloads/ops/cpu/kernels/winograd_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
-#include "workloads/ops/cpu/vector_op.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace assay::ops {
 

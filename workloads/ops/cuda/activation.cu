@@ -186,11 +186,13 @@ std::string problem(const ActivationDesc& d) {
 
 }  // namespace
 
-Made<ActivationForward> make_cuda_activation_forward(Device& device, const ActivationDesc& desc) {
+template <>
+Made<ActivationForward> make_cuda(Device& device, const ActivationDesc& desc) {
   return make_unless<ActivationForward, CudaActivationForward>(problem(desc), device, desc);
 }
 
-Made<ActivationBackward> make_cuda_activation_backward(Device& device, const ActivationDesc& desc) {
+template <>
+Made<ActivationBackward> make_cuda(Device& device, const ActivationDesc& desc) {
   return make_unless<ActivationBackward, CudaActivationBackward>(problem(desc), device, desc);
 }
 

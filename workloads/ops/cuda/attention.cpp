@@ -1,13 +1,10 @@
 // Attention on GPUs: cuDNN's fused kernels if possible, else products and our own softmax.
 #include "workloads/ops/attention.h"
 
-#include "workloads/ops/cuda/attention_composite.h"
-#include "workloads/ops/cuda/attention_cudnn.h"
+#include "workloads/ops/cuda/attention_ways.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 
 #include <fmt/format.h>
-
-#include <string>
 
 namespace assay::ops {
 
@@ -24,13 +21,15 @@ std::string shortened(const std::string& reason) {
 
 }  // namespace
 
-Made<AttentionForward> make_cuda_attention_forward(Device& device, const AttentionDesc& desc) {
+template <>
+Made<AttentionForward> make_cuda(Device& device, const AttentionDesc& desc) {
   Made<AttentionForward> fused = make_cudnn_attention_forward(device, desc, architecture_of(device));
   if (fused) return fused;
   return make_composite_attention_forward(desc, architecture_of(device), shortened(fused.reason()));
 }
 
-Made<AttentionBackward> make_cuda_attention_backward(Device& device, const AttentionDesc& desc) {
+template <>
+Made<AttentionBackward> make_cuda(Device& device, const AttentionDesc& desc) {
   Made<AttentionBackward> fused = make_cudnn_attention_backward(device, desc, architecture_of(device));
   if (fused) return fused;
   return make_composite_attention_backward(desc, architecture_of(device), shortened(fused.reason()));

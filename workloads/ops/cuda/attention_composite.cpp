@@ -1,4 +1,4 @@
-#include "workloads/ops/cuda/attention_composite.h"
+#include "workloads/ops/cuda/attention_ways.h"
 
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/attention_kernels.h"
@@ -9,9 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <numeric>
-#include <utility>
 #include <vector>
 
 namespace assay::ops {

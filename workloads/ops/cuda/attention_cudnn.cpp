@@ -1,8 +1,8 @@
-#include "workloads/ops/cuda/attention_cudnn.h"
+#include "workloads/ops/cuda/attention_ways.h"
 
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/attention_kernels.h"
-#include "workloads/ops/cuda/cudnn/attention.h"
+#include "workloads/ops/cuda/cudnn/graphs.h"
 #include "workloads/ops/cuda/known_choices.h"
 #include "workloads/ops/cuda/trial.h"
 
@@ -11,12 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
-#include <memory>
-#include <optional>
-#include <span>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace assay::ops {

@@ -4,7 +4,7 @@
 #include "harness/device/cuda/launch.h"
 #include "harness/device/cuda/reduce.h"
 #include "harness/device/cuda/vector.h"
-#include "workloads/ops/cuda/refuse.h"
+#include "workloads/ops/cuda/supported_types.h"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

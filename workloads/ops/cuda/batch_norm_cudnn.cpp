@@ -4,7 +4,7 @@
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/convert_rows.h"
 #include "workloads/ops/cuda/cuda_ops.h"
-#include "workloads/ops/cuda/cudnn/batch_norm.h"
+#include "workloads/ops/cuda/cudnn/graphs.h"
 #include "workloads/ops/cuda/own_kernels.h"
 #include "workloads/ops/cuda/own_or_cudnn.h"
 #include "workloads/ops/cuda/supported_types.h"
@@ -164,7 +164,8 @@ OwnOrCudnnTrial<BatchNormBackward> trial_of_backward(Device& device, const Batch
 
 }  // namespace
 
-Made<BatchNormForward> make_cuda_batch_norm_forward(Device& device, const BatchNormDesc& d) {
+template <>
+Made<BatchNormForward> make_cuda(Device& device, const BatchNormDesc& d) {
   if (auto why = unless_f32_bf16_or_fp16("batch norm", {d.dtype}); !why.empty())
     return Made<BatchNormForward>::no(std::move(why));
   const cudnn::BatchNormGraph graph{.rows = d.rows,
@@ -181,7 +182,8 @@ Made<BatchNormForward> make_cuda_batch_norm_forward(Device& device, const BatchN
       [&](Stream& stream, std::size_t workspace) { return trial_of_forward(device, d, stream, workspace); });
 }
 
-Made<BatchNormBackward> make_cuda_batch_norm_backward(Device& device, const BatchNormDesc& d) {
+template <>
+Made<BatchNormBackward> make_cuda(Device& device, const BatchNormDesc& d) {
   if (!d.training) return Made<BatchNormBackward>::no("batch norm has no backward pass in evaluation");
   if (auto why = unless_f32_bf16_or_fp16("batch norm", {d.dtype}); !why.empty())
     return Made<BatchNormBackward>::no(std::move(why));

@@ -6,8 +6,6 @@
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/native.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>

@@ -2,17 +2,10 @@
 #include "workloads/ops/cuda/blaslt_search.h"
 
 #include "harness/core/error.h"
-#include "harness/device/cuda/check.h"
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/known_choices.h"
 #include "workloads/ops/cuda/trial.h"
 #include "workloads/ops/trial_timer.h"
-
-#include <fmt/format.h>
-
-#include <memory>
-#include <optional>
-#include <vector>
 
 namespace assay::ops {
 

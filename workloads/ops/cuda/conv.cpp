@@ -9,12 +9,9 @@
 #include "workloads/ops/cuda/round_up.h"
 #include "workloads/ops/cuda/trial.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <utility>
 
 namespace assay::ops {
 
@@ -244,15 +241,18 @@ Made<Interface> make(Device& device, const ConvDesc& desc, ConvolutionPass pass)
 
 }  // namespace
 
-Made<ConvForward> make_cuda_conv_forward(Device& device, const ConvDesc& desc) {
+template <>
+Made<ConvForward> make_cuda(Device& device, const ConvDesc& desc) {
   return make<ConvForward, CudaConvForward>(device, desc, ConvolutionPass::forward);
 }
 
-Made<ConvBackwardData> make_cuda_conv_backward_data(Device& device, const ConvDesc& desc) {
+template <>
+Made<ConvBackwardData> make_cuda(Device& device, const ConvDesc& desc) {
   return make<ConvBackwardData, CudaConvBackwardData>(device, desc, ConvolutionPass::backward_data);
 }
 
-Made<ConvBackwardWeights> make_cuda_conv_backward_weights(Device& device, const ConvDesc& desc) {
+template <>
+Made<ConvBackwardWeights> make_cuda(Device& device, const ConvDesc& desc) {
   return make<ConvBackwardWeights, CudaConvBackwardWeights>(device, desc, ConvolutionPass::backward_weights);
 }
 

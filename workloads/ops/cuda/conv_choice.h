@@ -2,7 +2,7 @@
 #pragma once
 
 #include "workloads/ops/conv.h"
-#include "workloads/ops/cuda/cudnn/convolution.h"
+#include "workloads/ops/cuda/cudnn/graphs.h"
 
 #include <functional>
 #include <memory>

@@ -269,7 +269,8 @@ std::string problem(const CrossEntropyDesc& d) {
 
 }  // namespace
 
-Made<CrossEntropy> make_cuda_cross_entropy(Device& device, const CrossEntropyDesc& desc) {
+template <>
+Made<CrossEntropy> make_cuda(Device& device, const CrossEntropyDesc& desc) {
   return make_unless<CrossEntropy, CudaCrossEntropy>(problem(desc), device, desc);
 }
 

@@ -2,10 +2,6 @@
 #include "workloads/ops/cuda/cuda_op.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 
-#include <string>
-#include <type_traits>
-#include <utility>
-
 namespace assay::ops {
 
 namespace {
@@ -122,7 +118,8 @@ class CudaElementwise final : public CudaOp<Elementwise> {
 
 }  // namespace
 
-Made<Elementwise> make_cuda_elementwise(Device& device, const ElementwiseDesc& desc) {
+template <>
+Made<Elementwise> make_cuda(Device& device, const ElementwiseDesc& desc) {
   std::string problem;
   if (!CudaElementwise::choose(desc))
     problem = "the cuda backend has no such element-wise op from " + std::string(name_of(desc.in)) + " to " +

@@ -6,8 +6,6 @@
 #include "workloads/ops/cuda/cuda_ops.h"
 #include "workloads/ops/cuda/token_order.h"
 
-#include <cstddef>
-
 namespace assay::ops {
 
 namespace {
@@ -295,12 +293,14 @@ std::string refusal(const EmbeddingDesc& d, bool has, DType other) {
 
 }  // namespace
 
-Made<EmbeddingForward> make_cuda_embedding_forward(Device& device, const EmbeddingDesc& desc) {
+template <>
+Made<EmbeddingForward> make_cuda(Device& device, const EmbeddingDesc& desc) {
   return make_unless<EmbeddingForward, CudaEmbeddingForward>(
       refusal(desc, CudaEmbeddingForward::choose(desc) != nullptr, desc.parameters), device, desc);
 }
 
-Made<EmbeddingBackward> make_cuda_embedding_backward(Device& device, const EmbeddingDesc& desc) {
+template <>
+Made<EmbeddingBackward> make_cuda(Device& device, const EmbeddingDesc& desc) {
   return make_unless<EmbeddingBackward, CudaEmbeddingBackward>(
       refusal(desc, CudaEmbeddingBackward::choose(desc) != nullptr, desc.gradient), device, desc);
 }

@@ -3,7 +3,7 @@
 
 #include "harness/device/cuda/launch.h"
 #include "harness/device/cuda/vector.h"
-#include "workloads/ops/cuda/refuse.h"
+#include "workloads/ops/cuda/supported_types.h"
 #include "workloads/ops/random.h"
 
 #include <algorithm>

@@ -132,7 +132,8 @@ class CudaGradientNorm final : public CudaOp<GradientNorm> {
 
 }  // namespace
 
-Made<GradientNorm> make_cuda_gradient_norm(Device& device, const GradientNormDesc& desc) {
+template <>
+Made<GradientNorm> make_cuda(Device& device, const GradientNormDesc& desc) {
   return make_unless<GradientNorm, CudaGradientNorm>(unless_f32_bf16_or_fp16("gradient norm", {desc.gradient}), device,
                                                      desc);
 }

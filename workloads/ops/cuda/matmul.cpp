@@ -11,11 +11,7 @@
 #include "workloads/ops/cuda/round_up.h"
 #include "workloads/ops/cuda/trial.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <optional>
 #include <vector>
 
 namespace assay::ops {
@@ -129,11 +125,11 @@ std::string add_activation(Device& device, const MatmulDesc& d, Parts& parts) {
                             stored(d.out)};
   parts.gelu = true;
   if (is_gradient(d.epilogue)) {
-    auto made = make_cuda_activation_backward(device, desc);
+    auto made = make_cuda<ActivationBackward>(device, desc);
     if (!made) return made.reason();
     parts.backward = made.take();
   } else {
-    auto made = make_cuda_activation_forward(device, desc);
+    auto made = make_cuda<ActivationForward>(device, desc);
     if (!made) return made.reason();
     parts.forward = made.take();
   }
@@ -290,7 +286,8 @@ std::string refusal(const Device& device, const MatmulDesc& d) {
 
 }  // namespace
 
-Made<Matmul> make_cuda_matmul(Device& device, const MatmulDesc& d) {
+template <>
+Made<Matmul> make_cuda(Device& device, const MatmulDesc& d) {
   if (std::string reason = refusal(device, d); !reason.empty()) return Made<Matmul>::no(std::move(reason));
   const bool bytes = size_of(d.a) == 1;
   const bool copies_a = bytes && d.transpose_a;

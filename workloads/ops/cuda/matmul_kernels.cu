@@ -5,7 +5,7 @@
 #include "harness/device/cuda/reduce.h"
 #include "harness/device/cuda/vector.h"
 #include "workloads/ops/cuda/column_sums.h"
-#include "workloads/ops/cuda/refuse.h"
+#include "workloads/ops/cuda/supported_types.h"
 
 #include <algorithm>
 #include <type_traits>

@@ -382,11 +382,13 @@ std::string problem(const NormDesc& d) {
 
 }  // namespace
 
-Made<NormForward> make_cuda_norm_forward(Device& device, const NormDesc& desc) {
+template <>
+Made<NormForward> make_cuda(Device& device, const NormDesc& desc) {
   return make_unless<NormForward, CudaNormForward>(problem(desc), device, desc);
 }
 
-Made<NormBackward> make_cuda_norm_backward(Device& device, const NormDesc& desc) {
+template <>
+Made<NormBackward> make_cuda(Device& device, const NormDesc& desc) {
   return make_unless<NormBackward, CudaNormBackward>(problem(desc), device, desc);
 }
 

@@ -7,9 +7,6 @@
 #include "workloads/ops/cuda/cuda_op.h"
 #include "workloads/ops/cuda/cuda_ops.h"
 
-#include <cstddef>
-#include <vector>
-
 namespace assay::ops {
 
 namespace {
@@ -233,7 +230,8 @@ class CudaOptimizer final : public CudaOp<Optimizer> {
 
 }  // namespace
 
-Made<Optimizer> make_cuda_optimizer(Device& device, const OptimizerDesc& desc) {
+template <>
+Made<Optimizer> make_cuda(Device& device, const OptimizerDesc& desc) {
   std::string problem;
   if (!CudaOptimizer::choose(desc))
     problem = "the cuda backend has no optimizer with weights of " + std::string(name_of(desc.master)) +

@@ -275,7 +275,8 @@ std::unique_ptr<PoolForward> own_pool_forward(Device& device, const PoolDesc& de
   return std::make_unique<CudaPoolForward>(device, desc);
 }
 
-Made<PoolBackward> make_cuda_pool_backward(Device& device, const PoolDesc& desc) {
+template <>
+Made<PoolBackward> make_cuda(Device& device, const PoolDesc& desc) {
   return make_unless<PoolBackward, CudaPoolBackward>(own_pool_problem(desc), device, desc);
 }
 

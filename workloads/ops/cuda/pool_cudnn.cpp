@@ -38,7 +38,8 @@ OwnOrCudnnTrial<PoolForward> trial_of(Device& device, const PoolDesc& d, Stream&
 
 }  // namespace
 
-Made<PoolForward> make_cuda_pool_forward(Device& device, const PoolDesc& d) {
+template <>
+Made<PoolForward> make_cuda(Device& device, const PoolDesc& d) {
   if (auto why = own_pool_problem(d); !why.empty()) return Made<PoolForward>::no(std::move(why));
   if (d.kind == PoolKind::maximum) return own_pool_forward(device, d);
   return own_or_cudnn<PoolForward>(

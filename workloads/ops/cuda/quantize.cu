@@ -5,10 +5,8 @@
 #include "harness/device/cuda/vector.h"
 #include "workloads/ops/cuda/column_sums.h"
 #include "workloads/ops/cuda/cuda_ops.h"
-#include "workloads/ops/cuda/refuse.h"
+#include "workloads/ops/cuda/supported_types.h"
 #include "workloads/ops/functors/scale.h"
-
-#include <string>
 
 namespace assay::ops {
 
@@ -252,11 +250,13 @@ class CudaScaleUpdate final : public ScaleUpdate {
 
 }  // namespace
 
-Made<Quantize> make_cuda_quantize(Device&, const QuantizeDesc& d) {
+template <>
+Made<Quantize> make_cuda(Device&, const QuantizeDesc& d) {
   return std::unique_ptr<Quantize>(std::make_unique<CudaQuantize>(d));
 }
 
-Made<ScaleUpdate> make_cuda_scale_update(Device&, const ScaleUpdateDesc& d) {
+template <>
+Made<ScaleUpdate> make_cuda(Device&, const ScaleUpdateDesc& d) {
   return std::unique_ptr<ScaleUpdate>(std::make_unique<CudaScaleUpdate>(d));
 }
 

@@ -75,7 +75,8 @@ class CudaRotary final : public CudaOp<Rotary> {
 
 }  // namespace
 
-Made<Rotary> make_cuda_rotary(Device& device, const RotaryDesc& desc) {
+template <>
+Made<Rotary> make_cuda(Device& device, const RotaryDesc& desc) {
   return make_unless<Rotary, CudaRotary>(unless_f32_bf16_or_fp16("rotary embedding", {desc.dtype}), device, desc);
 }
 

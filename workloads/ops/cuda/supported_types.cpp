@@ -1,6 +1,6 @@
 #include "workloads/ops/cuda/supported_types.h"
 
-#include <fmt/format.h>
+#include "harness/core/error.h"
 
 namespace assay::ops {
 
@@ -10,5 +10,7 @@ std::string unless_f32_bf16_or_fp16(std::string_view op, std::initializer_list<D
       return fmt::format("the cuda backend's {} is for f32, bf16 and fp16, not {}", op, name_of(dtype));
   return {};
 }
+
+void refuse_type(const char* what, DType dtype) { throw Error(fmt::format("no {} for {}", what, name_of(dtype))); }
 
 }  // namespace assay::ops

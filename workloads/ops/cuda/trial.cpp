@@ -7,8 +7,6 @@
 #include "workloads/ops/random.h"
 #include "workloads/ops/trial_timer.h"
 
-#include <cmath>
-
 namespace assay::ops {
 
 std::vector<double> trial_seconds(Device& device, Stream& stream,

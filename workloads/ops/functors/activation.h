@@ -3,8 +3,6 @@
 
 #include "workloads/ops/functors/math.h"
 
-#include <numbers>
-
 namespace assay::ops::functors {
 
 // 0.5 x (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3), which is x * sigmoid(2u): no cancellation for negative x.

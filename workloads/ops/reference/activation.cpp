@@ -1,7 +1,6 @@
 // The oracle's activations: the shared functors in double.
 #include "workloads/ops/functors/activation.h"
 
-#include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
 namespace assay::ops::reference {
@@ -11,7 +10,7 @@ namespace {
 template <typename T>
 class Forward final : public ReferenceOp<ActivationForward> {
  public:
-  explicit Forward(const ActivationDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   void run(Stream&, const Args& args) override {
     const auto* x = static_cast<const T*>(args.x);
@@ -28,15 +27,12 @@ class Forward final : public ReferenceOp<ActivationForward> {
         }
       }
   }
-
- private:
-  ActivationDesc d_;
 };
 
 template <typename T>
 class Backward final : public ReferenceOp<ActivationBackward> {
  public:
-  explicit Backward(const ActivationDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   void run(Stream&, const Args& args) override {
     const auto* x = static_cast<const T*>(args.x);
@@ -60,18 +56,17 @@ class Backward final : public ReferenceOp<ActivationBackward> {
         }
       }
   }
-
- private:
-  ActivationDesc d_;
 };
 
 }  // namespace
 
-Made<ActivationForward> make_activation_forward(const ActivationDesc& d) {
+template <>
+Made<ActivationForward> make_reference(const ActivationDesc& d) {
   return by_type<ActivationForward, Forward>(d.dtype, d);
 }
 
-Made<ActivationBackward> make_activation_backward(const ActivationDesc& d) {
+template <>
+Made<ActivationBackward> make_reference(const ActivationDesc& d) {
   return by_type<ActivationBackward, Backward>(d.dtype, d);
 }
 

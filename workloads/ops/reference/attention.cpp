@@ -1,6 +1,5 @@
 // The oracle's attention, one row of scores at a time. Backward recomputes probabilities from the saved log-sum-exp,
 // as in FlashAttention (Dao et al. 2022).
-#include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
 #include <algorithm>
@@ -50,7 +49,7 @@ struct Problem {
 template <typename T>
 class Forward final : public ReferenceOp<AttentionForward> {
  public:
-  explicit Forward(const AttentionDesc& desc) : p_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   std::size_t workspace_bytes() const override { return static_cast<std::size_t>(p_.d.seq) * sizeof(double); }
 
@@ -81,13 +80,13 @@ class Forward final : public ReferenceOp<AttentionForward> {
     static_cast<S*>(args.log_sum_exp)[p_.row(b, h, t)] = narrow<S>(keys > 0 ? largest + std::log(sum) : 0);
   }
 
-  Problem<T> p_;
+  Problem<T> p_{d_};
 };
 
 template <typename T>
 class Backward final : public ReferenceOp<AttentionBackward> {
  public:
-  explicit Backward(const AttentionDesc& desc) : p_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   // dk and dv of one head, dq of one query.
   std::size_t workspace_bytes() const override {
@@ -133,7 +132,7 @@ class Backward final : public ReferenceOp<AttentionBackward> {
     for (std::int64_t i = 0; i < dim; ++i) const_cast<T*>(p_.q(args.dq, b, t, h))[i] = narrow<T>(dq[i]);
   }
 
-  Problem<T> p_;
+  Problem<T> p_{d_};
 };
 
 // tf32 is a way for GPUs to multiply f32; the oracle does not round to it.
@@ -141,13 +140,13 @@ DType stored(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
 
 }  // namespace
 
-Made<AttentionForward> make_attention_forward(const AttentionDesc& d) {
-  if (auto problem = problem_of(d)) return Made<AttentionForward>::no(*problem);
+template <>
+Made<AttentionForward> make_reference(const AttentionDesc& d) {
   return by_type<AttentionForward, Forward>(stored(d.dtype), d);
 }
 
-Made<AttentionBackward> make_attention_backward(const AttentionDesc& d) {
-  if (auto problem = problem_of(d)) return Made<AttentionBackward>::no(*problem);
+template <>
+Made<AttentionBackward> make_reference(const AttentionDesc& d) {
   return by_type<AttentionBackward, Backward>(stored(d.dtype), d);
 }
 

@@ -1,5 +1,4 @@
 // The oracle's batch norm with residual and ReLU (Ioffe & Szegedy 2015).
-#include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
 #include <cmath>
@@ -11,7 +10,7 @@ namespace {
 template <typename T>
 class Forward final : public ReferenceOp<BatchNormForward> {
  public:
-  explicit Forward(const BatchNormDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   void run(Stream&, const Args& args) override {
     const auto* x = static_cast<const T*>(args.x);
@@ -60,14 +59,12 @@ class Forward final : public ReferenceOp<BatchNormForward> {
     }
     return {mean, inverse_deviation};
   }
-
-  BatchNormDesc d_;
 };
 
 template <typename T>
 class Backward final : public ReferenceOp<BatchNormBackward> {
  public:
-  explicit Backward(const BatchNormDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   void run(Stream&, const Args& args) override {
     const auto* dy = static_cast<const T*>(args.dy);
@@ -104,18 +101,17 @@ class Backward final : public ReferenceOp<BatchNormBackward> {
 
  private:
   using S = Statistic<T>;
-  BatchNormDesc d_;
 };
 
 }  // namespace
 
-Made<BatchNormForward> make_batch_norm_forward(const BatchNormDesc& d) {
-  if (auto problem = problem_of(d)) return Made<BatchNormForward>::no(*problem);
+template <>
+Made<BatchNormForward> make_reference(const BatchNormDesc& d) {
   return by_type<BatchNormForward, Forward>(d.dtype, d);
 }
 
-Made<BatchNormBackward> make_batch_norm_backward(const BatchNormDesc& d) {
-  if (auto problem = problem_of(d)) return Made<BatchNormBackward>::no(*problem);
+template <>
+Made<BatchNormBackward> make_reference(const BatchNormDesc& d) {
   if (!d.training) return Made<BatchNormBackward>::no("batch norm has no backward pass in evaluation");
   return by_type<BatchNormBackward, Backward>(d.dtype, d);
 }

@@ -1,5 +1,4 @@
 // The oracle's convolution of NHWC images: each output gathers its sum over the window; nothing is scattered.
-#include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
 namespace assay::ops::reference {
@@ -31,7 +30,7 @@ struct Layout {
 template <typename T, typename Interface>
 class Packing : public ReferenceOp<Interface> {
  public:
-  explicit Packing(const ConvDesc& desc) : at(desc) {}
+  using ReferenceOp<Interface>::ReferenceOp;
   std::size_t packed_bytes() const override { return static_cast<std::size_t>(at.weights()) * sizeof(T); }
   void pack(Stream&, const void* w, void* packed) override {
     const Array from(w, at.d.pack_from);
@@ -39,7 +38,7 @@ class Packing : public ReferenceOp<Interface> {
   }
 
  protected:
-  Layout at;
+  Layout at{this->d_};
 };
 
 template <typename T>
@@ -105,7 +104,7 @@ class BackwardData final : public Packing<T, ConvBackwardData> {
 template <typename T>
 class BackwardWeights final : public ReferenceOp<ConvBackwardWeights> {
  public:
-  explicit BackwardWeights(const ConvDesc& desc) : at(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   void run(Stream&, const Args& args) override {
     const ConvDesc& d = at.d;
@@ -130,23 +129,23 @@ class BackwardWeights final : public ReferenceOp<ConvBackwardWeights> {
   }
 
  private:
-  Layout at;
+  Layout at{d_};
 };
 
 }  // namespace
 
-Made<ConvForward> make_conv_forward(const ConvDesc& d) {
-  if (auto problem = problem_of(d)) return Made<ConvForward>::no(*problem);
+template <>
+Made<ConvForward> make_reference(const ConvDesc& d) {
   return by_type<ConvForward, Forward>(d.dtype, d);
 }
 
-Made<ConvBackwardData> make_conv_backward_data(const ConvDesc& d) {
-  if (auto problem = problem_of(d)) return Made<ConvBackwardData>::no(*problem);
+template <>
+Made<ConvBackwardData> make_reference(const ConvDesc& d) {
   return by_type<ConvBackwardData, BackwardData>(d.dtype, d);
 }
 
-Made<ConvBackwardWeights> make_conv_backward_weights(const ConvDesc& d) {
-  if (auto problem = problem_of(d)) return Made<ConvBackwardWeights>::no(*problem);
+template <>
+Made<ConvBackwardWeights> make_reference(const ConvDesc& d) {
   return by_type<ConvBackwardWeights, BackwardWeights>(d.dtype, d);
 }
 

@@ -1,5 +1,4 @@
 // The oracle's softmax and cross-entropy.
-#include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
 #include <algorithm>
@@ -12,7 +11,7 @@ namespace {
 template <typename T>
 class ReferenceCrossEntropy final : public ReferenceOp<CrossEntropy> {
  public:
-  explicit ReferenceCrossEntropy(const CrossEntropyDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   void run(Stream&, const Args& args) override {
     for (std::int64_t r = 0; r < d_.rows; ++r) {
@@ -54,14 +53,12 @@ class ReferenceCrossEntropy final : public ReferenceOp<CrossEntropy> {
       if (widen(logits[c]) > widen(logits[best])) best = c;
     return best;
   }
-
-  CrossEntropyDesc d_;
 };
 
 }  // namespace
 
-Made<CrossEntropy> make_cross_entropy(const CrossEntropyDesc& d) {
-  if (auto problem = problem_of(d)) return Made<CrossEntropy>::no(*problem);
+template <>
+Made<CrossEntropy> make_reference(const CrossEntropyDesc& d) {
   return by_type<CrossEntropy, ReferenceCrossEntropy>(d.dtype, d);
 }
 

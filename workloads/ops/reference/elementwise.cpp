@@ -1,5 +1,4 @@
 // The oracle's casts and sums.
-#include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
 namespace assay::ops::reference {
@@ -8,7 +7,7 @@ namespace {
 
 class ReferenceElementwise final : public ReferenceOp<Elementwise> {
  public:
-  explicit ReferenceElementwise(const ElementwiseDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   void run(Stream&, const Args& args) override {
     const Array a(args.a, d_.in), b(args.b, d_.in), out(args.out, d_.out);
@@ -22,14 +21,12 @@ class ReferenceElementwise final : public ReferenceOp<Elementwise> {
     };
     for (std::int64_t i = 0; i < d_.count; ++i) out.set(i, value(i));
   }
-
- private:
-  ElementwiseDesc d_;
 };
 
 }  // namespace
 
-Made<Elementwise> make_elementwise(const ElementwiseDesc& d) {
+template <>
+Made<Elementwise> make_reference(const ElementwiseDesc& d) {
   for (const DType dtype : {d.in, d.out})
     if (!is_float(dtype)) return no_type<Elementwise>(dtype);
   return std::unique_ptr<Elementwise>(std::make_unique<ReferenceElementwise>(d));

@@ -1,5 +1,4 @@
 // The oracle's embedding.
-#include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
 #include <algorithm>
@@ -11,7 +10,7 @@ namespace {
 template <typename T>
 class Forward final : public ReferenceOp<EmbeddingForward> {
  public:
-  explicit Forward(const EmbeddingDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   void run(Stream&, const Args& args) override {
     const Array table(args.table, d_.parameters), positions(args.positions, d_.parameters),
@@ -24,15 +23,12 @@ class Forward final : public ReferenceOp<EmbeddingForward> {
         static_cast<T*>(args.y)[i * d_.width + c] = narrow<T>(value);
       }
   }
-
- private:
-  EmbeddingDesc d_;
 };
 
 template <typename T>
 class Backward final : public ReferenceOp<EmbeddingBackward> {
  public:
-  explicit Backward(const EmbeddingDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   // The sums of one row of a table.
   std::size_t workspace_bytes() const override { return static_cast<std::size_t>(d_.width) * sizeof(double); }
@@ -62,19 +58,17 @@ class Backward final : public ReferenceOp<EmbeddingBackward> {
       for (std::int64_t c = 0; c < d_.width; ++c) out.put(r * d_.width + c, sums[c], accumulate);
     }
   }
-
-  EmbeddingDesc d_;
 };
 
 }  // namespace
 
-Made<EmbeddingForward> make_embedding_forward(const EmbeddingDesc& d) {
-  if (auto problem = problem_of(d)) return Made<EmbeddingForward>::no(*problem);
+template <>
+Made<EmbeddingForward> make_reference(const EmbeddingDesc& d) {
   return by_type<EmbeddingForward, Forward>(d.dtype, d);
 }
 
-Made<EmbeddingBackward> make_embedding_backward(const EmbeddingDesc& d) {
-  if (auto problem = problem_of(d)) return Made<EmbeddingBackward>::no(*problem);
+template <>
+Made<EmbeddingBackward> make_reference(const EmbeddingDesc& d) {
   return by_type<EmbeddingBackward, Backward>(d.dtype, d);
 }
 

@@ -1,6 +1,5 @@
 // The oracle's matrix product: naive loops, sums in double (64-bit integers for int8).
 #include "workloads/ops/functors/activation.h"
-#include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
 #include <algorithm>
@@ -20,7 +19,7 @@ auto wide(T value) {
 template <typename A, typename B>
 class ReferenceMatmul final : public ReferenceOp<Matmul> {
  public:
-  explicit ReferenceMatmul(const MatmulDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   std::size_t packed_bytes() const override {
     return d_.form == WeightForm::plain ? 0 : static_cast<std::size_t>(d_.k * d_.n) * sizeof(B);
@@ -75,8 +74,6 @@ class ReferenceMatmul final : public ReferenceOp<Matmul> {
       put(sums[i], sum, d_.accumulate);
     }
   }
-
-  MatmulDesc d_;
 };
 
 template <typename A, typename B = A>
@@ -86,8 +83,8 @@ Made<Matmul> op(const MatmulDesc& d) {
 
 }  // namespace
 
-Made<Matmul> make_matmul(const MatmulDesc& d) {
-  if (auto problem = problem_of(d)) return Made<Matmul>::no(*problem);
+template <>
+Made<Matmul> make_reference(const MatmulDesc& d) {
   switch (d.a) {
     case DType::f64: return op<double>(d);
     case DType::bf16: return op<bf16>(d);

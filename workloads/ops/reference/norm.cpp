@@ -1,5 +1,4 @@
 // The oracle's layer norm (Ba et al. 2016) and RMS norm (Zhang & Sennrich 2019).
-#include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
 #include <cmath>
@@ -11,7 +10,7 @@ namespace {
 template <typename T>
 class Forward final : public ReferenceOp<NormForward> {
  public:
-  explicit Forward(const NormDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   void run(Stream&, const Args& args) override {
     const auto* weight = static_cast<const S*>(args.weight);
@@ -47,14 +46,12 @@ class Forward final : public ReferenceOp<NormForward> {
     for (std::int64_t c = 0; c < d_.columns; ++c) sum[c] = narrow<T>(widen(x[c]) + widen(residual[c]));
     return sum;
   }
-
-  NormDesc d_;
 };
 
 template <typename T>
 class Backward final : public ReferenceOp<NormBackward> {
  public:
-  explicit Backward(const NormDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   void run(Stream&, const Args& args) override {
     const auto* dy = static_cast<const T*>(args.dy);
@@ -102,19 +99,17 @@ class Backward final : public ReferenceOp<NormBackward> {
       if (d_.kind == NormKind::layer && d_.bias) put(static_cast<S*>(args.dbias)[c], bias, d_.accumulate);
     }
   }
-
-  NormDesc d_;
 };
 
 }  // namespace
 
-Made<NormForward> make_norm_forward(const NormDesc& d) {
-  if (auto problem = problem_of(d)) return Made<NormForward>::no(*problem);
+template <>
+Made<NormForward> make_reference(const NormDesc& d) {
   return by_type<NormForward, Forward>(d.dtype, d);
 }
 
-Made<NormBackward> make_norm_backward(const NormDesc& d) {
-  if (auto problem = problem_of(d)) return Made<NormBackward>::no(*problem);
+template <>
+Made<NormBackward> make_reference(const NormDesc& d) {
   return by_type<NormBackward, Backward>(d.dtype, d);
 }
 

@@ -1,7 +1,6 @@
 // The oracle's optimizer steps and gradient norm: the shared functors in double.
 #include "workloads/ops/functors/optimizer.h"
 
-#include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
 #include <algorithm>
@@ -15,7 +14,7 @@ namespace {
 template <typename T>
 class ReferenceOptimizer final : public ReferenceOp<Optimizer> {
  public:
-  explicit ReferenceOptimizer(const OptimizerDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   void run(Stream&, const Args& args) override {
     if (args.state->found_infinity) return;
@@ -40,14 +39,11 @@ class ReferenceOptimizer final : public ReferenceOp<Optimizer> {
         if (d_.parameter != d_.master) parameter.set(i, widen(master[i]));
       }
   }
-
- private:
-  OptimizerDesc d_;
 };
 
 class ReferenceGradientNorm final : public ReferenceOp<GradientNorm> {
  public:
-  explicit ReferenceGradientNorm(const GradientNormDesc& desc) : d_(desc) {
+  explicit ReferenceGradientNorm(const GradientNormDesc& desc) : ReferenceOp(desc) {
     if (d_.pieces.empty()) d_.pieces.push_back({0, d_.count});
   }
   std::int64_t sums() const override { return static_cast<std::int64_t>(d_.pieces.size()); }
@@ -73,19 +69,17 @@ class ReferenceGradientNorm final : public ReferenceOp<GradientNorm> {
     const double clipped = limit > 0 ? std::min(1.0, limit / (norm + 1e-6)) : 1.0;
     state.coefficient = static_cast<float>(clipped / scale);
   }
-
- private:
-  GradientNormDesc d_;
 };
 
 }  // namespace
 
-Made<Optimizer> make_optimizer(const OptimizerDesc& d) {
-  if (auto problem = problem_of(d)) return Made<Optimizer>::no(*problem);
+template <>
+Made<Optimizer> make_reference(const OptimizerDesc& d) {
   return by_type<Optimizer, ReferenceOptimizer>(d.master, d);
 }
 
-Made<GradientNorm> make_gradient_norm(const GradientNormDesc& d) {
+template <>
+Made<GradientNorm> make_reference(const GradientNormDesc& d) {
   if (!is_float(d.gradient)) return no_type<GradientNorm>(d.gradient);
   return std::unique_ptr<GradientNorm>(std::make_unique<ReferenceGradientNorm>(d));
 }

@@ -1,5 +1,4 @@
 // The oracle's pooling.
-#include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
 #include <algorithm>
@@ -37,7 +36,7 @@ std::int64_t index_of(const PoolDesc& d, std::int64_t n, std::int64_t h, std::in
 template <typename T>
 class Forward final : public ReferenceOp<PoolForward> {
  public:
-  explicit Forward(const PoolDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   // The index of each maximum in x.
   std::size_t saved_bytes() const override {
@@ -66,15 +65,12 @@ class Forward final : public ReferenceOp<PoolForward> {
       }
     });
   }
-
- private:
-  PoolDesc d_;
 };
 
 template <typename T>
 class Backward final : public ReferenceOp<PoolBackward> {
  public:
-  explicit Backward(const PoolDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   // Sums in double, before rounding.
   std::size_t workspace_bytes() const override { return static_cast<std::size_t>(elements()) * sizeof(double); }
@@ -98,18 +94,17 @@ class Backward final : public ReferenceOp<PoolBackward> {
 
  private:
   std::int64_t elements() const { return d_.n * d_.h * d_.w * d_.c; }
-  PoolDesc d_;
 };
 
 }  // namespace
 
-Made<PoolForward> make_pool_forward(const PoolDesc& d) {
-  if (auto problem = problem_of(d)) return Made<PoolForward>::no(*problem);
+template <>
+Made<PoolForward> make_reference(const PoolDesc& d) {
   return by_type<PoolForward, Forward>(d.dtype, d);
 }
 
-Made<PoolBackward> make_pool_backward(const PoolDesc& d) {
-  if (auto problem = problem_of(d)) return Made<PoolBackward>::no(*problem);
+template <>
+Made<PoolBackward> make_reference(const PoolDesc& d) {
   return by_type<PoolBackward, Backward>(d.dtype, d);
 }
 

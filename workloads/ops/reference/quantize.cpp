@@ -1,10 +1,8 @@
 // The oracle's rounding to 8-bit floats, and the update of their scales.
 #include "workloads/ops/functors/scale.h"
-#include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace assay::ops::reference {
 
@@ -12,7 +10,7 @@ namespace {
 
 class ReferenceQuantize final : public ReferenceOp<Quantize> {
  public:
-  explicit ReferenceQuantize(const QuantizeDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   void run(Stream&, const Args& args) override {
     const Array x(args.x, d_.from), y(args.y, d_.to), y_transposed(args.y_transposed, d_.to);
@@ -32,14 +30,11 @@ class ReferenceQuantize final : public ReferenceOp<Quantize> {
       put(args.column_sums[j], sum, d_.accumulate);
     }
   }
-
- private:
-  QuantizeDesc d_;
 };
 
 class ReferenceScaleUpdate final : public ReferenceOp<ScaleUpdate> {
  public:
-  explicit ReferenceScaleUpdate(const ScaleUpdateDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   void run(Stream&, const Args& args) override {
     for (std::int64_t i = 0; i < d_.tensors; ++i) {
@@ -52,20 +47,17 @@ class ReferenceScaleUpdate final : public ReferenceOp<ScaleUpdate> {
       if (args.state && functors::DelayedScale::overflowed(args.amax[i])) args.state->found_infinity = 1;
     }
   }
-
- private:
-  ScaleUpdateDesc d_;
 };
 
 }  // namespace
 
-Made<Quantize> make_quantize(const QuantizeDesc& d) {
-  if (auto problem = problem_of(d)) return Made<Quantize>::no(*problem);
+template <>
+Made<Quantize> make_reference(const QuantizeDesc& d) {
   return std::unique_ptr<Quantize>(std::make_unique<ReferenceQuantize>(d));
 }
 
-Made<ScaleUpdate> make_scale_update(const ScaleUpdateDesc& d) {
-  if (auto problem = problem_of(d)) return Made<ScaleUpdate>::no(*problem);
+template <>
+Made<ScaleUpdate> make_reference(const ScaleUpdateDesc& d) {
   return std::unique_ptr<ScaleUpdate>(std::make_unique<ReferenceScaleUpdate>(d));
 }
 

@@ -2,11 +2,15 @@
 #pragma once
 
 #include "harness/core/error.h"
-#include "workloads/ops/op.h"
+#include "workloads/ops/backend.h"
 
 #include <type_traits>
 
 namespace assay::ops::reference {
+
+// Specialised for every op, one source per op group.
+template <typename Op>
+Made<Op> make_reference(const typename Op::Desc& desc);
 
 inline double widen(double value) { return value; }
 inline double widen(float value) { return static_cast<double>(value); }
@@ -84,8 +88,12 @@ Made<Interface> no_type(DType dtype) {
 template <typename Interface>
 class ReferenceOp : public Interface {
  public:
+  explicit ReferenceOp(const typename Interface::Desc& desc) : d_(desc) {}
   std::string implementation() const override { return "reference"; }
   std::string isa() const override { return "scalar"; }
+
+ protected:
+  typename Interface::Desc d_;
 };
 
 // Implementation<T> for the element type of `dtype`.

@@ -1,6 +1,5 @@
 // The oracle's rotary position embedding (Su et al. 2021), halves paired as in Llama.
 #include "workloads/ops/functors/rotary.h"
-#include "workloads/ops/reference/reference.h"
 #include "workloads/ops/reference/reference_op.h"
 
 namespace assay::ops::reference {
@@ -10,7 +9,7 @@ namespace {
 template <typename T>
 class ReferenceRotary final : public ReferenceOp<Rotary> {
  public:
-  explicit ReferenceRotary(const RotaryDesc& desc) : d_(desc) {}
+  using ReferenceOp::ReferenceOp;
 
   void run(Stream&, const Args& args) override {
     const auto* cosine = static_cast<const Statistic<T>*>(args.cosine);
@@ -29,15 +28,12 @@ class ReferenceRotary final : public ReferenceOp<Rotary> {
           }
         }
   }
-
- private:
-  RotaryDesc d_;
 };
 
 }  // namespace
 
-Made<Rotary> make_rotary(const RotaryDesc& d) {
-  if (auto problem = problem_of(d)) return Made<Rotary>::no(*problem);
+template <>
+Made<Rotary> make_reference(const RotaryDesc& d) {
   return by_type<Rotary, ReferenceRotary>(d.dtype, d);
 }
 

@@ -1,7 +1,6 @@
 // Changes, intervals, tests and verdicts, against values computed by hand.
 #include "reports/compare/statistics.h"
 
-#include "reports/compare/verdict.h"
 #include "reports/compare/words.h"
 
 #include <gtest/gtest.h>
@@ -162,23 +161,23 @@ TEST(CompareVerdict, FollowsTheIntervalTheToleranceAndTheNoise) {
   const auto verdict = [](double low, double ratio, double high, double q, Noise noise = Noise::between_runs) {
     return judge(judged_change(low, ratio, high, q, noise), 0.03).verdict;
   };
-  EXPECT_EQ(verdict(0.99, 1.0, 1.01, 1), Verdict::same);
-  EXPECT_EQ(verdict(0.975, 0.98, 0.985, 0.001), Verdict::same);  // it changed, within the tolerance
-  EXPECT_EQ(verdict(0.93, 0.95, 0.98, 0.01), Verdict::slower);
-  EXPECT_EQ(verdict(1.01, 1.05, 1.09, 0.01), Verdict::faster);
-  EXPECT_EQ(verdict(0.93, 0.95, 0.98, 0.06), Verdict::unknown);  // not significant over all cases
-  EXPECT_EQ(verdict(0.96, 0.98, 0.99, 0.01), Verdict::unknown);  // significant, perhaps within the tolerance
+  EXPECT_EQ(verdict(0.99, 1.0, 1.01, 1), Direction::same);
+  EXPECT_EQ(verdict(0.975, 0.98, 0.985, 0.001), Direction::same);  // it changed, within the tolerance
+  EXPECT_EQ(verdict(0.93, 0.95, 0.98, 0.01), Direction::slower);
+  EXPECT_EQ(verdict(1.01, 1.05, 1.09, 0.01), Direction::faster);
+  EXPECT_EQ(verdict(0.93, 0.95, 0.98, 0.06), Direction::unknown);  // not significant over all cases
+  EXPECT_EQ(verdict(0.96, 0.98, 0.99, 0.01), Direction::unknown);  // significant, perhaps within the tolerance
   // One run per side: the whole interval is beyond the tolerance, and noise between runs is ruled out.
-  EXPECT_EQ(verdict(0.93, 0.95, 0.98, 0.01, Noise::within_run), Verdict::unknown);
-  EXPECT_EQ(verdict(0.93, 0.95, 0.96, 0.01, Noise::within_run), Verdict::slower);
-  EXPECT_EQ(verdict(0.93, 0.95, 0.96, 0.06, Noise::within_run), Verdict::unknown);
+  EXPECT_EQ(verdict(0.93, 0.95, 0.98, 0.01, Noise::within_run), Direction::unknown);
+  EXPECT_EQ(verdict(0.93, 0.95, 0.96, 0.01, Noise::within_run), Direction::slower);
+  EXPECT_EQ(verdict(0.93, 0.95, 0.96, 0.06, Noise::within_run), Direction::unknown);
 }
 
 TEST(CompareVerdict, KnowsWhetherItMayBeSlower) {
   EXPECT_TRUE(judge(judged_change(0.9, 1.0, 1.1, 1, Noise::between_runs), 0.03).may_be_slower);
   EXPECT_FALSE(judge(judged_change(0.98, 1.04, 1.1, 1, Noise::between_runs), 0.03).may_be_slower);
   EXPECT_TRUE(judge({.ratio = 0.5}, 0.03).may_be_slower);
-  EXPECT_EQ(judge({.ratio = 0.5}, 0.03).verdict, Verdict::unknown);
+  EXPECT_EQ(judge({.ratio = 0.5}, 0.03).verdict, Direction::unknown);
 }
 
 TEST(CompareWords, DigitsFollowTheInterval) {

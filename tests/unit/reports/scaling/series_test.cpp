@@ -1,7 +1,6 @@
 // Which records make a series, what is left out and why, and efficiencies by hand.
 #include "reports/scaling/series.h"
 #include "reports/scaling/collectives.h"
-#include "reports/scaling/efficiency.h"
 #include "reports/scaling/ranks.h"
 #include "tests/unit/reports/scaling/records.h"
 

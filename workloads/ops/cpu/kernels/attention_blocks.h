@@ -12,8 +12,6 @@
 #include "workloads/ops/cpu/kernels/small_product.h"
 #include "workloads/ops/cpu/kernels/transpose.h"
 
-#include <type_traits>
-
 namespace assay::ops {
 namespace {
 

@@ -1,8 +1,6 @@
 // The parts of a Winograd convolution; kernels of winograd.cpp.
 #pragma once
 
-#include "workloads/ops/winograd.h"
-
 #include <cstdint>
 
 namespace assay::ops {

@@ -1,8 +1,5 @@
 // Replaces frontend.cpp if cuDNN was not found at build time.
-#include "workloads/ops/cuda/cudnn/attention.h"
-#include "workloads/ops/cuda/cudnn/batch_norm.h"
-#include "workloads/ops/cuda/cudnn/convolution.h"
-#include "workloads/ops/cuda/cudnn/plan.h"
+#include "workloads/ops/cuda/cudnn/graphs.h"
 #include "workloads/ops/cuda/cudnn/pool.h"
 
 namespace assay::ops::cudnn {

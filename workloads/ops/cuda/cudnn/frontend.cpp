@@ -1,10 +1,8 @@
 // Builds graphs by cuDNN's C++ front end: the only source that includes it.
 #include "harness/core/error.h"
 #include "harness/device/cuda/native.h"
-#include "workloads/ops/cuda/cudnn/attention.h"
-#include "workloads/ops/cuda/cudnn/batch_norm.h"
 #include "workloads/ops/cuda/cudnn/check.h"
-#include "workloads/ops/cuda/cudnn/convolution.h"
+#include "workloads/ops/cuda/cudnn/graphs.h"
 #include "workloads/ops/cuda/cudnn/plan.h"
 #include "workloads/ops/cuda/cudnn/pool.h"
 
@@ -13,7 +11,6 @@
 
 #include <array>
 #include <unordered_map>
-#include <utility>
 
 namespace assay::ops::cudnn {
 

@@ -1,8 +1,6 @@
 // Graphs as text: the keys of choices that later processes read. Each names every member of its graph, by a structured
 // binding, which does not compile if a member is missing.
-#include "workloads/ops/cuda/cudnn/attention.h"
-#include "workloads/ops/cuda/cudnn/batch_norm.h"
-#include "workloads/ops/cuda/cudnn/convolution.h"
+#include "workloads/ops/cuda/cudnn/graphs.h"
 #include "workloads/ops/cuda/cudnn/pool.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Tables of what was fitted: Amdahl, collectives, residuals, predictions, ranks.
+// The tables and pictures of the sections on scaling.
 #pragma once
 
 #include "reports/model/document.h"
@@ -7,11 +7,23 @@
 #include "reports/scaling/collectives.h"
 #include "reports/scaling/prediction.h"
 #include "reports/scaling/ranks.h"
+#include "reports/scaling/series.h"
 
 #include <optional>
 #include <vector>
 
 namespace assay::report::scaling {
+
+// Tables of scaling efficiency, and of what was left out of it.
+
+// "strong" and "weak": one row per world size of each series. Absent without a series of that mode.
+std::optional<Table> efficiency_table(const std::vector<Series>& series, Mode mode);
+// "kept_apart": the records left out, and why. May be absent.
+std::optional<Table> excluded_table(const std::vector<Excluded>& excluded);
+// Cases measured at one world size only, and the command that measures more.
+std::vector<Text> lone_texts(const std::vector<Lone>& lone);
+
+// Tables of what was fitted: Amdahl, collectives, residuals, predictions, ranks.
 
 // Fits with their series; computed once, shown in tables and pictures.
 struct StrongFit {
@@ -50,5 +62,18 @@ std::string sizes_text(const MessageLine& line);  // "8 B – 4 KiB"
 
 // Which fits lack message sizes, and the command that measures more; may be empty.
 std::vector<Text> missing_texts(const std::vector<FittedLine>& lines);
+
+// Pictures of scaling: efficiency and step time over ranks, bandwidth over message size. Tables show the same.
+
+// "scaling-strong", "scaling-weak" (and "-2", ...): measured with ranges, the ideal dashed; four series per picture.
+std::vector<Figure> efficiency_pictures(const std::vector<Series>& series, Mode mode);
+// "scaling-time-1", ...: one series each, with its fit and predictions.
+std::vector<Figure> time_pictures(const std::vector<Series>& series, const std::vector<StrongFit>& fits,
+                                  const std::vector<SeriesPrediction>& predictions);
+// "scaling-collective-1", ...: one series of collectives each, with its smallest and largest fitted world size.
+std::vector<Figure> collective_pictures(const std::vector<FittedLine>& lines);
+
+// At most this many pictures of one kind; the tables have the rest.
+inline constexpr std::size_t max_pictures = 6;
 
 }  // namespace assay::report::scaling
