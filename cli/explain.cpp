@@ -23,7 +23,9 @@ std::string explain_extras(const CLI::App& app, const std::string& fallback) {
   const std::string word = extras.front().substr(0, extras.front().find('='));
   const std::string place = place_of(app);
   if (word.starts_with("-")) return fmt::format("{}unknown flag {}{}", place, word, suggestion(word, flag_names(app)));
-  return fmt::format("{}\"{}\" is not expected here", place, word);
+  const CLI::Option* const json = app.get_option_no_throw("--json");
+  return fmt::format("{}\"{}\" is not expected here{}", place, word,
+                     json && json->count() > 0 ? "; --json=FILE writes a file" : "");
 }
 
 const CLI::App& innermost(const CLI::App& root) {

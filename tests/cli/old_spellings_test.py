@@ -172,6 +172,7 @@ class Json(AssayCase):
         self.assertEqual(list(json.loads(self.assay("list", "--json", "plans").stdout)), ["plans"])
         done = self.assay("estimate", "--json", "gpt2-124m")
         self.assertEqual((json.loads(done.stdout)["model"], done.stderr), ("gpt2-124m", ""))
+        self.refused("list", "plans", "--json", "o.json", says=['"o.json" is not expected here', "--json=FILE writes a file"])
 
     def test_a_file_that_cannot_be_written(self):
         self.refused("report", GOOD, "--json=nowhere/o.json", says=["report: ", "nowhere"])
