@@ -56,8 +56,8 @@ std::vector<std::string> unknown_of(const LogTally& tally, const EventCounts& co
   std::vector<std::string> unknown;
   const auto messages = [](std::int64_t n) { return fmt::format("{}", plural(n, "message")); };
   if (bare)
-    unknown.emplace_back("no line says when it was written, nor of which boot it is");
-  else if (tally.undated > 0)
+    unknown.push_back(fmt::format("{} without anything that says when, or in which boot", messages(tally.bare)));
+  if (tally.undated > 0)
     unknown.push_back(
         fmt::format("{} without a date: only the time since the boot is known, if at all", messages(tally.undated)));
   if (tally.unset > 0)
@@ -89,19 +89,19 @@ AuditedLog audit_log(const std::string& file, double now) {
     throw UsageError(fmt::format("--log: {}", error.what()));
   }
   const LogTally& tally = reader.tally();
-  // Lines without a form are messages only if nothing else is there and some look so.
-  const bool bare = tally.messages == 0 && tally.others == 0 && reader.looks_like_a_kernel();
+  // Lines without a form are messages only if some look so.
+  log.audit.events = counts.finish();
+  const bool bare = reader.looks_like_a_kernel() || !log.audit.events.empty();
   log.lines = tally.lines;
   log.others = tally.others;
-  log.messages = bare ? tally.unread : tally.messages;
-  log.unread = bare ? 0 : tally.unread;
+  log.messages = tally.messages + (bare ? tally.bare : 0);
+  log.unread = tally.unread + (bare ? 0 : tally.bare);
   if (log.unread > 0) log.first_unread = {tally.first_unread, tally.first_unread_text};
   if (log.messages > 0) log.boots = counts.boots();
   log.first = counts.first();
   log.last = counts.last();
-  log.unknown = unknown_of(tally, counts, bare);
+  log.unknown = unknown_of(tally, counts, bare && tally.bare > 0);
   Report report;
-  log.audit.events = counts.finish();
   audit_events(log.audit.events, report);
   sort_by_severity(report.problems);
   log.audit.problems = std::move(report.problems);

@@ -236,7 +236,7 @@ LogReader::Is LogReader::read_bare(std::string_view line) {
       [&](std::string_view start) { return line.starts_with(start); });
   if (known || !last_pci_address(line).empty() || !parse_kernel_message(line).empty()) kernel_like_ = true;
   lines_.push_back({{}, {}, std::string(line), BootChange::by_uptime});
-  return Is::unread;
+  return Is::bare;
 }
 
 void LogReader::follow(std::string_view line) {
@@ -296,14 +296,16 @@ std::vector<LogLine> LogReader::read(std::string_view text) {
     // What begins with blanks goes on with the message before, of whatever program.
     const bool follows = blank(line.front()) && last_ != Is::unread;
     if (follows) {
-      if (last_ == Is::message) follow(trim(line));
+      if (last_ == Is::message || last_ == Is::bare) follow(trim(line));
       continue;
     }
     const auto before = lines_.size();
     last_ = read_line(line);
     if (last_ == Is::message) tally_.messages += static_cast<std::int64_t>(lines_.size() - before);
     if (last_ == Is::other) ++tally_.others;
-    if (last_ == Is::unread && tally_.unread++ == 0) {
+    if (last_ == Is::bare) ++tally_.bare;
+    if (last_ == Is::unread) ++tally_.unread;
+    if ((last_ == Is::bare || last_ == Is::unread) && tally_.first_unread == 0) {
       tally_.first_unread = number_;
       tally_.first_unread_text = one_line(line, 120);
     }

@@ -35,8 +35,9 @@ struct LogTally {
   std::int64_t lines = 0;         // that are not empty
   std::int64_t messages = 0;      // of the kernel
   std::int64_t others = 0;        // messages of other programs
+  std::int64_t bare = 0;          // lines that would be messages without anything before them
   std::int64_t unread = 0;        // lines of no known form
-  std::int64_t first_unread = 0;  // its number, from 1
+  std::int64_t first_unread = 0;  // of these two: its number, from 1
   std::string first_unread_text = {};
   std::int64_t undated = 0;       // messages without a date
   std::int64_t unset = 0;         // messages dated before 2010, by a clock that was not set
@@ -62,7 +63,7 @@ class LogReader {
   bool looks_like_a_kernel() const { return kernel_like_; }
 
  private:
-  enum class Is { message, other, remark, unread };
+  enum class Is { message, other, remark, bare, unread };
 
   Is read_line(std::string_view line);
   Is read_json_line(std::string_view line);

@@ -138,7 +138,7 @@ std::optional<int> take_slots(std::string& name) {
   if (colon == name.npos || (!closed && name.find(':') != colon) || name.ends_with(']')) return std::nullopt;
   const std::string slots = name.substr(colon + 1);
   name.erase(colon);
-  if (slots.empty()) throw Bad{fmt::format("{} lacks its number of slots, as in {}:4", in_quotes(name + ":"), name)};
+  if (slots.empty()) throw Bad{fmt::format("{} lacks its number of slots, as in n1:4", in_quotes(name + ":"))};
   return slots_from("slots", slots);
 }
 
@@ -178,7 +178,7 @@ Line read_line(const std::vector<std::string>& words) {
   std::optional<int> max_slots;
   for (std::size_t i = 1; i < words.size(); ++i) read_option(words[i], line, max_slots);
   if (beside_name && line.host.slots && *beside_name != *line.host.slots)
-    throw Bad{fmt::format("{}:{} and slots={} are different numbers", name, *beside_name, *line.host.slots)};
+    throw Bad{fmt::format("{}:{} and slots={} are different numbers", one_line(name), *beside_name, *line.host.slots)};
   if (beside_name) line.host.slots = beside_name;
   if (max_slots && line.host.slots && *max_slots < *line.host.slots)
     throw Bad{fmt::format("slots={} is more than max_slots={}", *line.host.slots, *max_slots)};
