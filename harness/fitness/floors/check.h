@@ -41,7 +41,7 @@ struct Judgement {
 };
 
 // Words of `verdict`, and of the whole in documents, where somebody has to look at what is unknown.
-inline constexpr FitnessWords floor_words = {"pass", "not_judged", "inconclusive", "fail"};
+inline constexpr FitnessWords floor_words = {"pass", "not judged", "inconclusive", "fail"};
 inline constexpr FitnessWords verdict_words = {"pass", "inconclusive", "inconclusive", "fail"};
 
 struct FloorResult {
