@@ -95,7 +95,7 @@ std::unique_ptr<ChannelServer> Agents::make_server() {
   ChannelServer::Listen where;
   where.guests = true;
   const auto elsewhere = [](const AllocatedHost& host) { return !host.here; };
-  where.every_interface = std::ranges::any_of(allocation_.hosts, elsewhere);
+  where.other_hosts = std::ranges::any_of(allocation_.hosts, elsewhere);
   if (allocation_.source == LaunchSource::environment) {
     const std::size_t colon = allocation_.supervisor.rfind(':');
     own_addresses_ = allocation_.supervisor.substr(0, colon);
