@@ -15,7 +15,7 @@ namespace {
 std::vector<ForeignFigure> lines_of(const CommandOutput& output) {
   if (!output.whole) return {};
   try {
-    const auto figures = read_lines(std::string(output.text), "output").figures;
+    const auto figures = read_lines(std::string(output.text), "output").figures();
     return std::ranges::any_of(figures, [](const auto& one) { return !one.values.empty(); });
   } catch (const UsageError&) {
     return {};
