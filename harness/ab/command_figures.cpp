@@ -4,6 +4,8 @@
 #include "harness/core/text.h"
 #include "harness/figures/foreign.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -15,8 +17,7 @@ namespace {
 std::vector<ForeignFigure> lines_of(const CommandOutput& output) {
   if (!output.whole) return {};
   try {
-    const auto figures = read_lines(std::string(output.text), "output").figures;
-    return std::ranges::any_of(figures, [](const auto& one) { return !one.values.empty(); });
+    return read_lines(std::string(output.text), "output").figures();
   } catch (const UsageError&) {
     return {};
   }
@@ -40,10 +41,11 @@ std::vector<Figure> CommandFigures::read_lines_of(const CommandOutput& output, c
   if (figures.empty()) throw UsageError(fmt::format("{} has no line \"name value unit better\"", place));
   if (cases_.empty()) return figures;
   for (const std::string& name : cases_)
-    if (std::ranges::none_of(figures, [&](const Figure& one) { return one.name == name; }))
+    if (std::none_of(figures.begin(), figures.end(), [&](const Figure& one) { return one.name == name; }))
       throw UsageError(fmt::format("{}: output has no line {}; its first is {}", side, in_quotes(name),
                                    in_quotes(figures.front().name)));
-  std::erase_if(figures, [&](const Figure& one) { return std::ranges::find(cases_, one.name) == cases_.end(); });
+  std::erase_if(figures,
+                [&](const Figure& one) { return std::find(cases_.begin(), cases_.end(), one.name) == cases_.end(); });
   return figures;
 }
 

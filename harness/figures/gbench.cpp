@@ -1,4 +1,8 @@
 // Google Benchmark's JSON, from many versions: unknown members are left out.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/figures/direction.h"

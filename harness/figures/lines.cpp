@@ -1,4 +1,5 @@
 // Figures as lines of four words, which people write by hand: every mistake is named with its place.
+#include <utility>
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/figures/mentions.h"

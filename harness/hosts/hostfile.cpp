@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <initializer_list>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -80,7 +82,7 @@ std::vector<std::string> words_of(std::string_view line) {
 }
 
 bool is_user_name(std::string_view name) {
-  return !name.empty() && name.front() != '-' && std::ranges::all_of(name, [](unsigned char c) {
+  return !name.empty() && name.front() != '-' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '.' || c == '-' || c == '_' || c == '$';
   });
 }
@@ -107,9 +109,9 @@ void read_option(const std::string& word, Line& line, std::optional<int>& max_sl
   static const std::vector<std::string> names = {"slots", "max_slots", "username"};
   const std::size_t equals = word.find('=');
   std::string name = word.substr(0, equals);
-  std::ranges::replace(name, '-', '_');
+  std::replace(name.begin(), name.end(), '-', '_');
   const auto any_of = [&](std::initializer_list<const char*> all) {
-    return std::ranges::any_of(all, [&](const char* one) { return name == one; });
+    return std::any_of(all.begin(), all.end(), [&](const char* one) { return name == one; });
   };
   const bool slots = any_of({"slots", "count", "cpu", "cpus", "cores"});
   const bool limit = any_of({"max_slots", "slots_max", "max_count", "count_max", "max_cpus", "cpus_max"});
@@ -201,9 +203,9 @@ std::optional<std::string_view> group_of(const std::vector<std::string>& words) 
 }  // namespace
 
 bool is_host_name(std::string_view name) {
-  return !name.empty() && name.size() <= 255 && name.front() != '-' && std::ranges::all_of(name, [](unsigned char c) {
-    return std::isalnum(c) || c == '.' || c == '-' || c == '_' || c == ':' || c == '[' || c == ']';
-  });
+  return !name.empty() && name.size() <= 255 && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '-' || c == '_' || c == ':'; });
 }
 
 std::vector<AllocatedHost> parse_hostfile(std::string_view text, const std::string& source) {

@@ -2,6 +2,7 @@
 
 #include "harness/json/json.h"
 #include "harness/record/series.h"
+#include "harness/runs/figures.h"
 #include "harness/statistics/statistics.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // The JSON of Google Benchmark (its docs/tools.md), which compare.py, github-action-benchmark and Bencher read.
 #include "harness/json/json.h"
 #include "harness/record/failure.h"
+#include "harness/runs/machine.h"
 #include "harness/statistics/statistics.h"
 #include "reports/exchange/formats.h"
 #include "reports/render/escape.h"

@@ -2,7 +2,8 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "harness/json/members.h"
+#include "harness/core/words.h"
+#include "harness/statistics/statistics.h"
 #include "reports/hosts/side_by_side.h"
 #include "reports/model/words.h"
 
@@ -11,6 +12,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
+#include <utility>
 
 namespace assay::report {
 
@@ -19,18 +23,6 @@ using namespace fitness;
 namespace {
 
 constexpr std::size_t max_listed = 8;  // hosts, problems in a cell
-
-void clean(std::string& text) { text = one_line(text, max_text); }
-
-bool differs_by_nature(const std::string& fact) {
-  constexpr std::array<std::string_view, 8> parts = {"hostname", "serial",  "uuid",   "address",
-                                                     "guid",     "boot id", "uptime", "machine id"};
-  std::string lower = fact;
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return c == '_' ? ' ' : c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  });
-  return std::ranges::any_of(parts, [&](std::string_view part) { return lower.find(part) != lower.npos; });
-}
 
 std::string value_text(const std::optional<std::string>& value) { return value ? one_line(*value, 60) : "none"; }
 
@@ -58,7 +50,8 @@ Table host_table(const std::vector<AuditedHost>& hosts) {
                {"state", "state"},
                {"faults", "faults", Align::right},
                {"warnings", "warnings", Align::right},
-               {"problems", "problems"}}};
+               {"problems", "problems"}},
+              {}};
   for (const AuditedHost& host : hosts) {
     const bool ok = host.state == AuditState::ok;
     const std::size_t faults = host.count(Severity::fault), warnings = host.count(Severity::warning);
@@ -95,7 +88,8 @@ Table problem_table(const std::vector<AuditedHost>& hosts) {
                {"hosts", "hosts"},
                {"seen", "seen"},
                {"meaning", "meaning"},
-               {"fix", "fix"}}};
+               {"fix", "fix"}},
+              {}};
   for (const auto& [key, kind] : kinds)
     table.rows.push_back({{key.second, nullptr},
                           {word_of(kind.first->severity), nullptr, key.first ? Tone::warn : Tone::bad},
@@ -112,8 +106,8 @@ std::string effect_text(const DriftEffect& effect) {
 }
 
 Table drift_table(const std::vector<Drift>& drift) {
-  Table table{"drift", "", {{"fact", "fact"}, {"majority", "most have"}, {"differ", "who differs"}}};
-  const bool effects = std::ranges::any_of(drift, [](const Drift& one) { return one.effect.has_value(); });
+  Table table{"drift", "", {{"fact", "fact"}, {"majority", "most have"}, {"differ", "who differs"}}, {}};
+  const bool effects = std::any_of(drift.begin(), drift.end(), [](const Drift& one) { return one.effect; });
   if (effects) table.columns.push_back({"effect", "most affected figure"});
   for (const Drift& one : drift) {
     std::vector<std::string> differ;
@@ -128,77 +122,6 @@ Table drift_table(const std::vector<Drift>& drift) {
 }
 
 }  // namespace
-
-std::size_t AuditedHost::count(Severity severity) const {
-  return static_cast<std::size_t>(std::ranges::count(problems, severity, &Finding::severity));
-}
-
-AuditedHost no_audit(const std::string& host, AuditState state, std::string_view why) {
-  AuditedHost audited;
-  audited.host = host;
-  audited.state = state;
-  audited.error = one_line(why);
-  return audited;
-}
-
-AuditedHost read_audit(const std::string& host, std::string_view json) {
-  AuditedHost answer;
-  answer.host = host;
-  try {
-    const Json document = parse_untrusted(json);
-    const Json& audit = member(document, "/audit");
-    if (!audit.is_object()) return no_audit(host, AuditState::error, "its answer holds no audit");
-    static_cast<AuditedMachine&>(answer) = read_value<AuditedMachine>(audit);
-  } catch (const std::exception& failed) {
-    return no_audit(host, AuditState::error, fmt::format("its answer is no audit: {}", failed.what()));
-  }
-  for (Finding& one : answer.problems) {
-    for (std::string* text : {&one.id, &one.device, &one.seen, &one.meaning, &one.fix}) clean(*text);
-    one.host = host;
-  }
-  for (AuditedGpu& one : answer.gpus)
-    for (std::string* text : {&one.pci, &one.uuid, &one.name, &one.slot, &one.serial}) clean(*text);
-  for (KernelEvent& one : answer.events)
-    for (std::string* text : {&one.kind, &one.device, &one.text}) clean(*text);
-  for (const auto& [fact, value] : std::exchange(answer.facts, {}))
-    answer.facts[one_line(fact)] = one_line(value, max_text);
-  answer.serial = one_line(answer.serial.value_or(""));
-  if (answer.serial->empty()) answer.serial.reset();
-  return answer;
-}
-
-std::vector<Drift> drift_of(const std::vector<AuditedHost>& hosts) {
-  std::vector<const AuditedHost*> answered;
-  std::set<std::string> facts;
-  for (const AuditedHost& host : hosts) {
-    if (host.state != AuditState::ok) continue;
-    answered.push_back(&host);
-    for (const auto& [fact, value] : host.facts) facts.insert(fact);
-  }
-  std::vector<Drift> drift;
-  for (const std::string& fact : facts) {
-    if (differs_by_nature(fact)) continue;
-    const auto value_on = [&](const AuditedHost& host) {
-      const auto found = host.facts.find(fact);
-      return found == host.facts.end() ? std::nullopt : std::optional(found->second);
-    };
-    std::map<std::optional<std::string>, std::size_t> counts;
-    for (const AuditedHost* host : answered) ++counts[value_on(*host)];
-    if (counts.size() < 2) continue;
-    const auto most =
-        std::ranges::max_element(counts, [](const auto& a, const auto& b) { return a.second < b.second; });
-    Drift one;
-    one.fact = fact;
-    one.count = most->second;
-    one.tie = std::ranges::count_if(counts, [&](const auto& each) { return each.second == one.count; }) > 1;
-    if (!one.tie) one.majority = most->first;
-    for (const AuditedHost* host : answered)
-      if (auto value = value_on(*host); one.tie || value != one.majority)
-        one.hosts.push_back({host->host, std::move(value)});
-    drift.push_back(std::move(one));
-  }
-  return drift;
-}
 
 void add_effects(std::vector<Drift>& drift, const RunSet& runs) {
   const std::vector<HostCase> cases = cases_by_host(runs);
@@ -246,12 +169,6 @@ Document audit_document(const AuditedFleet& fleet) {
     document.sections.push_back(
         {"drift", "Where hosts differ", {Text{"In no fact that they should share.", Tone::good}}});
   return document;
-}
-
-ExitCode AuditedFleet::code() const {
-  const bool bad = std::ranges::any_of(
-      hosts, [](const AuditedHost& host) { return host.state != AuditState::ok || host.count(Severity::fault) > 0; });
-  return bad ? ExitCode::failed : ExitCode::ok;
 }
 
 }  // namespace assay::report

@@ -1,5 +1,4 @@
 // Figures between pairs of hosts: a matrix shaded by slowness.
-#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/statistics/statistics.h"
 #include "reports/hosts/hosts.h"
@@ -43,7 +42,8 @@ class Pairs {
       for (std::size_t b = 0; b < names_.size(); ++b)
         if (const double value = matrix_.at(a, b); a != b && std::isfinite(value) && value > 0)
           pairs_.push_back({a, b, value});
-    std::ranges::stable_sort(pairs_, [&](const Pair& a, const Pair& b) { return worse(a.value, b.value); });
+    std::stable_sort(pairs_.begin(), pairs_.end(),
+                     [&](const Pair& a, const Pair& b) { return worse(a.value, b.value); });
     std::vector<double> values;
     for (const Pair& pair : pairs_) values.push_back(pair.value);
     if (!values.empty()) middle_ = median(values);
@@ -51,7 +51,7 @@ class Pairs {
   bool empty() const { return pairs_.empty(); }
   std::size_t members() const { return names_.size(); }
 
-  // Says what the matrix shows, and which host or link is slow.
+  // What the matrix shows, and which host or link is slow.
   std::vector<Block> words() const {
     const Pair& slowest = pairs_.front();
     std::vector<Block> blocks{
@@ -77,7 +77,8 @@ class Pairs {
                 {{"from", "from"},
                  {"to", "to"},
                  {"value", matrix_.metric, Align::right},
-                 {"times", "of the median", Align::right}}};
+                 {"times", "of the median", Align::right}},
+                {}};
     for (std::size_t i = 0; i < std::min(pairs_.size(), max_pairs); ++i) {
       const Pair& pair = pairs_[i];
       const double share = pair.value / middle_;
@@ -96,7 +97,7 @@ class Pairs {
     std::string title = fmt::format("{}, {}, from row to column", matrix_.metric, unit.name);
     if (shown.size() < members())
       title += fmt::format("; the {} of {} with the slowest links", shown.size(), members());
-    Table table{"pairs", std::move(title), {{"from", "from"}}};
+    Table table{"pairs", std::move(title), {{"from", "from"}}, {}};
     for (const std::size_t to : shown) table.columns.push_back({"to_" + names_[to], names_[to], Align::right});
     for (const std::size_t from : shown) {
       std::vector<Cell> row{{names_[from], nullptr}};
@@ -133,7 +134,7 @@ class Pairs {
     Cell cell{fmt::format("{:.{}f}", shown, shown < 10 ? 2 : shown < 100 ? 1 : 0), value};
     cell.sort = value;
     const double times = matrix_.better == Better::higher ? middle_ / value : value / middle_;
-    cell.heat = static_cast<int>(std::ranges::upper_bound(shades, times) - shades.begin());
+    cell.heat = static_cast<int>(std::upper_bound(shades.begin(), shades.end(), times) - shades.begin());
     return cell;
   }
 

@@ -4,6 +4,7 @@
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/fitness/floors/metric_units.h"
 #include "harness/machine/hardware.h"
 #include "harness/runs/filled_text.h"
 #include "harness/runs/machine.h"

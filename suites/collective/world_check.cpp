@@ -1,5 +1,6 @@
 #include "suites/collective/world_check.h"
 
+#include <utility>
 #include "harness/comm/gather.h"
 
 #include <fmt/core.h>
