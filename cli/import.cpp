@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <tuple>
 
 namespace assay::cli {
@@ -33,40 +34,23 @@ std::map<std::string, Better> directions_of(const ImportOptions& options) {
   return directions;
 }
 
-// Only the figures that --metric names in a file that is what a command printed.
-ForeignFile read_named(const report::ForeignInput& input, const ImportOptions& options,
-                       const std::map<std::string, Better>& directions) {
-  FigureCollector all;
-  const std::string text = input.text();
-  const auto better = directions.find("");
-  for (const std::string& metric : options.metrics) {
-    if (metric == "time" || metric == "lines")
-      throw UsageError(fmt::format("{}: --metric {}: name a figure that the file has", input.file, metric));
-    const PrintedFigure found = named_figure(
-        {text}, metric, better == directions.end() ? std::nullopt : std::optional(better->second), input.file);
-    if (!found.remark.empty()) say("assay: import: {}\n", found.remark);
-    ForeignFigure figure;
-    figure.name = found.name, figure.metric = found.metric.empty() ? "value" : found.metric;
-    figure.unit = *found.unit, figure.better = *found.better, figure.values = found.values;
-    all.add(std::move(figure));
-  }
-  return all.take();
-}
-
 // Reads every file before anything is written.
 std::vector<ForeignFile> read_all(const ImportOptions& options, const report::ImportFormat& format) {
   std::map<std::string, Better> directions = directions_of(options);
+  std::optional<Better> better_of_named;
+  if (const auto given = directions.find(""); given != directions.end()) better_of_named = given->second;
+  directions.erase("");
   const std::string rules = options.rules.empty() ? "" : report::file_input(options.rules).text();
   std::vector<ForeignFile> all;
   for (const std::string& file : options.files) {
     report::ForeignInput input = report::file_input(file);
     input.commit_key = options.commit_key, input.rules = rules, input.rules_file = options.rules;
-    all.push_back(options.metrics.empty() ? format.read(input) : read_named(input, options, directions));
+    all.push_back(options.metrics.empty() ? format.read(input)
+                                          : report::read_named(input, options.metrics, better_of_named));
     for (const std::string& remark : all.back().remarks) say("assay: import: {}: {}\n", file, one_line(remark));
     if (const std::size_t count = all.back().not_read; count > 0)
       say("assay: import: {}: not read: {} of its parts, the first {}\n", file, count, all.back().first_not_read);
   }
-  directions.erase("");
   report::set_directions(all, directions);
   return all;
 }
@@ -104,11 +88,10 @@ Command import_command(CLI::App& root) {
       ->allow_extra_args(false)
       ->type_name("[NAME=]higher|lower");
   app->add_option("--rules", options->rules,
-                  "Of superbench: its rules file, whose criteria for a variance tell which way metrics count")
+                  "SuperBench's rules file, whose criteria for a variance tell which way metrics count")
       ->type_name("FILE");
-  app->add_option(
-         "--commit-key", options->commit_key,
-         "Of gbench: the member of the context that names the commit, if it is not called commit or git_commit")
+  app->add_option("--commit-key", options->commit_key,
+                  "Member of gbench's context that names the commit, if it is not called commit or git_commit")
       ->type_name("NAME");
   app->add_option("--metric", options->metrics,
                   "Read only the figure NAME of lines, from any output; may be given several times")

@@ -6,6 +6,7 @@
 #include "harness/core/utc.h"
 #include "harness/core/version.h"
 #include "harness/figures/direction.h"
+#include "harness/figures/printed.h"
 #include "harness/record/content_hash.h"
 #include "harness/statistics/statistics.h"
 #include "reports/exchange/foreign.h"
@@ -135,6 +136,22 @@ std::span<const ImportFormat> import_formats() {
        [](const ForeignInput& in) { return read_lines(in.text(), in.file); }},
   }};
   return formats;
+}
+
+ForeignFile read_named(const ForeignInput& input, const std::vector<std::string>& names, std::optional<Better> better) {
+  FigureCollector all;
+  const std::string text = input.text();
+  for (const std::string& name : names) {
+    if (name == "time" || name == "lines")
+      throw UsageError(fmt::format("{}: --metric {}: name a figure that the file has", input.file, name));
+    const PrintedFigure found = named_figure({text}, name, better, input.file);
+    if (!found.remark.empty()) all.remark(found.remark);
+    ForeignFigure figure;
+    figure.name = found.name, figure.metric = found.metric.empty() ? "value" : found.metric;
+    figure.unit = *found.unit, figure.better = *found.better, figure.values = found.values;
+    all.add(std::move(figure));
+  }
+  return all.take();
 }
 
 void set_directions(std::vector<ForeignFile>& files, const std::map<std::string, Better>& directions) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,10 @@ struct ImportFormat {
 
 // All formats; docs/exporting.md says what is read of each.
 std::span<const ImportFormat> import_formats();
+
+// Only the figures of these names, from whatever a command printed; `better` is their direction where that does not
+// say. Throws UsageError naming the file.
+ForeignFile read_named(const ForeignInput& input, const std::vector<std::string>& names, std::optional<Better> better);
 
 // Sets the direction of the metrics, cases or last parts of cases' names that are named. Throws UsageError for a name
 // that the files do not have.

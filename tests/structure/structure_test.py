@@ -77,13 +77,11 @@ class Includes(unittest.TestCase):
 
 
 class Commands(unittest.TestCase):
-    LONG = {"import.cpp"}   # files of more than flags and printing. Take a name out once it is short; add none.
-
     def test_they_only_read_flags_and_print(self):
         for path in sorted((ROOT / "cli").rglob("*.cpp")):
             name, text = str(path.relative_to(ROOT / "cli")), path.read_text()
             with self.subTest(name):
-                self.assertTrue(len(text.splitlines()) <= 120 or name in self.LONG, "what it does belongs into a room")
+                self.assertLessEqual(len(text.splitlines()), 120, "what it does belongs into a room")
                 if name != "launcher.cpp":   # a package's launcher is no command: it becomes the program
                     self.assertFalse(re.findall(r'#include ("harness/process/(?:run|ask)\.h"|<sys/wait\.h>|<spawn\.h>)', text),
                                      "rooms run processes, and trials those of this program")
