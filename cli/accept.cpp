@@ -41,7 +41,7 @@ void publish(const AcceptOptions& options, const fitness::Acceptance& table, boo
 
 ExitCode run_accept(const AcceptOptions& options) {
   accept::Request request = accept::make_request(options);
-  // Of the processes that srun starts, only one accepts.
+  // Only one of the processes that srun starts accepts.
   if (request.allocation.part != Part::supervisor) return ExitCode::ok;
   request.families = family_names();
   if (options.dry_run) {

@@ -29,7 +29,8 @@ Version parse(const char* text) {
   return std::sscanf(text, "%d.%d", &version.major, &version.minor) == 2 ? version : Version{};
 }
 
-// Of a glibc, by the line that it prints when it is run: "GNU C Library (...) stable release version 2.36."
+// The version of a glibc, from the line that it prints when it is run: "GNU C Library (...) stable release
+// version 2.36."
 Version library_version(const char* path) {
   constexpr std::string_view marker = "release version ";
   std::string text;

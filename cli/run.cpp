@@ -64,7 +64,7 @@ ExitCode run(const RunOptions& options) {
   const std::vector<HostInfo> hosts = hosts_like_this(request);
   if (!request.each_host) set_limits_of_hosts(request, hosts);
   if (!options.dry_run) return run_plan(request, catalogue());
-  // Of the processes that a launcher starts, only one prints.
+  // Only one of the processes that a launcher starts prints.
   if (request.allocation.rank == 0)
     fmt::print("{}", dry_run_text(request, expand_plan(request.plan, catalogue(), request.limits), hosts));
   return ExitCode::ok;

@@ -34,7 +34,7 @@ struct Tool {
   // Why nothing can be compared here; empty if something can.
   std::string (*obstacle)(const Sizes& sizes, int gpus);
   Json (*cases)(const Sizes& sizes, int gpus);
-  // Of a record with status ok.
+  // Names the test and the metric of a record with status ok.
   std::pair<std::string, const char*> (*test_and_metric)(const Record& record);
   // Throws Error if the tool failed, or printed what cannot be read.
   Figures (*measure)(const std::string& path, const Sizes& sizes, int gpus, const Printed& printed);

@@ -16,8 +16,8 @@ struct AgentRequest {
   double patience_seconds = 0;  // to retry: the supervisor may not listen yet
 };
 
-// Of `assay agent`: from ASSAY_SUPERVISOR, ASSAY_RANK and ASSAY_SIZE (under srun: its task's number), and ASSAY_TOKEN
-// or the first line of standard input. Throws UsageError.
+// Makes the request of `assay agent` from ASSAY_SUPERVISOR, ASSAY_RANK and ASSAY_SIZE (under srun: its task's number),
+// and ASSAY_TOKEN or the first line of standard input. Throws UsageError.
 AgentRequest agent_request_from_environment();
 
 // Serves until the supervisor releases it or is gone; then every process that it started, and whatever those left

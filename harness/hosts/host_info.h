@@ -41,7 +41,7 @@ struct HostInfo {
   }
 };
 
-// Of this host; `gpus` as counted by the CUDA module, 0 in a run on CPUs.
+// Describes this host; `gpus` is what the CUDA module counts, 0 in a run on CPUs.
 HostInfo probe_host(int gpus);
 
 // Whether two hosts are one machine and have CPUs in common.

@@ -38,8 +38,8 @@ struct Circumstances {
   std::optional<BlasCore> blas = {};
   std::string build_type = "Release";  // of this binary
 };
-// Of this machine, now: watches other processes for a quarter of a second and asks the system's OpenBLAS. Neither for
-// files of another machine.
+// Looks at this machine now: watches other processes for a quarter of a second and asks the system's OpenBLAS. Neither
+// for files of another machine.
 Circumstances present_circumstances(const Root& root = Root());
 
 // Warnings first.

@@ -58,7 +58,7 @@ std::unique_ptr<const Judged> check_into_pack(std::vector<fs::path> dirs, const 
   pack.floors = read_whole(floors_file, max_floors_bytes);
   pack.injected = injected;
   pack.judge = std::move(judge);
-  // Of two copies of a run, the one whose path comes first is reported: keep that order.
+  // The report names the copy of a run whose path comes first: keep that order.
   std::sort(dirs.begin(), dirs.end(), [](const fs::path& a, const fs::path& b) { return a.string() < b.string(); });
   for (const fs::path& dir : dirs) pack.runs.push_back(pack_run(dir));
 

@@ -20,7 +20,7 @@ struct Evidence {
   std::string rank = {};  // "rank 1 on node7, GPU 0000:01:00.0": the rank that causes it; empty: none, or unknown
 };
 
-// By name:
+// Numbers by name:
 //  data_wait_share       of a training step: waiting for data
 //  transfer_share        of a step on several ranks: communication that nothing hides, from the last rank's arrival on
 //  arrival_skew_share    of a step on several ranks: waiting for the last rank

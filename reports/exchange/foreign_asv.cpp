@@ -137,7 +137,7 @@ ForeignFile read_asv(const ForeignInput& input) {
           if (sample.is_number()) figures.add(figure, sample.get<double>());
         continue;
       }
-      // Of 99 %, which is wider than the interval that it stands for.
+      // It is a 99 % interval, which is wider than the one that it is taken for.
       const auto low = at(result.column("stats_ci_99_a"), i), high = at(result.column("stats_ci_99_b"), i);
       if (low && high && *low <= middle && middle <= *high && std::isfinite(*low) && std::isfinite(*high))
         figure.ci95 = Interval{*low, *high};

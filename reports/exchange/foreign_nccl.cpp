@@ -201,7 +201,7 @@ ForeignFile read_nccl_json(const ForeignInput& input, const std::string& text, s
   const auto code = number_member(json, "/nccl_version");
   ForeignContext about = reader.context(code ? nccl_version_text(*code) : "");
   about.time = reader.figures().time(text_member(json, "/start_time"), text, input.file);
-  // Of the environment only what NCCL reads: the rest may hold secrets.
+  // Keeps only those variables that NCCL reads: the rest may hold secrets.
   if (const Json& variables = member(json, "/env"); variables.is_array())
     for (const Json& one : variables)
       if (const std::string line = one.is_string() ? one.get<std::string>() : ""; line.starts_with("NCCL_"))

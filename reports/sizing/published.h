@@ -59,7 +59,7 @@ struct PyTorchRatio {
   double low = 0, value = 0, high = 0;
   std::string source;
 
-  // Of the answer of `assay size`.
+  // Members of the answer of `assay size`.
   static void members(auto& self, auto& io) {
     io("value", self.value), io("low", self.low), io("high", self.high), io("source", self.source);
   }

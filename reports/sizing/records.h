@@ -16,7 +16,7 @@ struct Speeds {
   std::vector<std::string> unknown_devices;  // that trained this model but match no sheet
 };
 
-// Of records that train the model of this name in this precision at this length of sequences;
+// Speeds of the records that train the model of this name in this precision at this length of sequences;
 // 0 for images. A rank's speed is the metric tokens_per_s, else throughput, or predicted_throughput of slices, over the
 // ranks; several records of one hardware and number of ranks are pooled; if they are of several kinds of machines, the
 // interval reaches from the slowest kind to the fastest. Leaves out records whose figures do not count (why_left_out).

@@ -60,7 +60,7 @@ struct SizeAnswer {
   std::vector<std::string> remarks;
   Published published;
 
-  // Of each hardware the one with the least cost.
+  // The one with the least cost of each kind of hardware.
   std::vector<const Sized*> best() const;
   const char* item() const { return seq > 0 ? "tokens" : "images"; }
   // failed: nothing fits; no_data: nothing could be judged.

@@ -11,7 +11,7 @@ struct Processor {
   std::string vendor;             // Intel, AMD, otherwise the processor's own string
   std::string brand;              // the vendor's string: "AMD EPYC 9654 96-Core Processor"
   std::string microarchitecture;  // "Zen 4", "Emerald Rapids"; empty when unknown
-  // By what its instructions allow, if they contradict the model that it reports; else empty.
+  // Names the CPU by what its instructions allow if they contradict the model that it reports; else empty.
   std::string name_by_instructions;
   int family = 0;
   int model = 0;

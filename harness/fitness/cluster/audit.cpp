@@ -19,7 +19,7 @@ namespace {
 constexpr auto equal_facts =
     std::to_array<std::string_view>({"driver", "driver modules", "cuda", "kernel", "bios", "bios version", "board",
                                      "cpu", "cpus", "nccl", "nics", "nics for gpus", "smt"});
-// Of these kinds of facts all: "gpus NVIDIA H100 80GB HBM3", "nic firmware mlx5_0".
+// Lists all facts of these kinds: "gpus NVIDIA H100 80GB HBM3", "nic firmware mlx5_0".
 constexpr auto equal_kinds = std::to_array<std::string_view>({"gpus ", "nic firmware ", "vbios ", "firmware "});
 
 bool must_be_equal(std::string_view fact) {

@@ -123,7 +123,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
 // "2 of 14 cases skipped everywhere: KEY (reason)"; empty if every case ran somewhere.
 std::string skips_text(const RunData& run);
 
-// Of what the runs say about themselves, why this is a drill and no acceptance; empty if it is one.
+// Why this is a drill and no acceptance, by what the runs say about themselves; empty if it is an acceptance.
 std::vector<std::string> why_drill(const std::vector<RunData>& runs);
 
 }  // namespace assay::fitness

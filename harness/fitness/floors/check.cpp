@@ -97,7 +97,7 @@ void sort_worst_first(std::vector<Judgement>& records, const Floor& floor) {
   });
 }
 
-// Of a run that did not finish: cases of its plan that the floor is about and that have no record. Empty if none.
+// Lists the cases of an unfinished run's plan that the floor is about and that have no record.
 std::string unfinished(const Floor& floor, const RunSet& runs) {
   for (std::size_t i = 0; i < runs.runs().size(); ++i) {
     const RunData& run = runs.runs()[i];

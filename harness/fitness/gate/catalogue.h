@@ -37,9 +37,9 @@ struct Catalogue {
   std::vector<Code> codes;  // in the file's order
   std::vector<Test> tests;
 
-  // By id; one for anything unlisted if there is none.
+  // Finds it by id; returns the one for anything unlisted if there is none.
   const Code& of(std::string_view id) const;
-  // By id or code; null if there is none.
+  // Finds it by id or code; null if there is none.
   const Code* find(std::string_view word) const;
   // Throws Error.
   const Test& test(std::string_view name) const;

@@ -57,7 +57,7 @@ void add_test(const TestOutcome& test, const Catalogue& catalogue, std::vector<F
   switch (test.state) {
     case TestState::wrong: add(kind.wrong, Severity::fault); break;
     case TestState::hung: add(kind.hung, Severity::warning); break;
-    // That a test ended early shows something, but not that the machine is to blame.
+    // A test that ended early shows something, but not that the machine is to blame.
     case TestState::broke: add(test.out_of_memory ? "out-of-memory" : kind.broke, Severity::warning); break;
     case TestState::passed:
     case TestState::slow:

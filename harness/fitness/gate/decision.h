@@ -82,7 +82,7 @@ std::vector<std::string> unseen(const std::vector<TestOutcome>& tests, const Cat
 // Whether a figure should be measured again: its last repetition did not hold.
 bool doubtful(const Figure& figure);
 
-// Of a figure that did not hold: what is to be reported, or nothing if no repetition was beyond the floor.
+// What to report about a figure that missed its floor, or nothing if no repetition was beyond it.
 // `fault` only if all repetitions are beyond the floor, and in enough of them either nothing that could explain it
 // disturbed, or the explanation is itself the finding: a CPU quota (`cause` is the id of its code), a lowered
 // clock. Crowded repetitions count only while there are no others, and are never hard evidence.

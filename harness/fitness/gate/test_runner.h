@@ -29,7 +29,7 @@ class TestRunner {
   // Measures a test once more on the devices of `outcomes`, on all at the same time.
   void measure(const Test& test, const Outcomes& outcomes, const std::vector<Target>& targets);
 
-  // By a quota, which excuses figures.
+  // A quota withholds so many CPUs, which excuses figures.
   void withhold(double cpus) { withheld_cpus_ = cpus; }
   // Flags of records that make this a drill.
   const std::set<std::string>& drills() const { return drills_; }

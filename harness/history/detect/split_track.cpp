@@ -27,7 +27,7 @@ bool is_unsteady(const SeriesState& state, Night night) {
 
 SplitTrack::SplitTrack(const Track& track, SeriesState& state) : all_(track), track_(&track), state_(state) {
   for (const SeriesState::Excursion& e : state_.left_out) leave_out(index_of(e.first), index_of(e.last + 1));
-  // Of a group's regimes, those before the first night that is still known count as one.
+  // The regimes of a group before the first night that is still known count as one.
   for (const Night night : state_.regimes) {
     const std::size_t at = std::min(index_of(night), std::max<std::size_t>(track_->nights.size(), 1) - 1);
     if (starts_.empty() || at > starts_.back()) {

@@ -26,7 +26,7 @@ std::optional<double> ratio_in(const Json& json, std::string_view path) {
   return excess && *excess > -1 ? std::optional(std::log1p(*excess)) : std::nullopt;
 }
 
-// Of each series that `history confirm` measured. Where none is named, an older version has confirmed them all.
+// Lists each series that `history confirm` measured. Where none is named, an older version has confirmed them all.
 std::map<std::string, Measured> measured_in(const Json& document, Night opened) {
   std::map<std::string, Measured> named, all;
   for (const Json& change : member(document, "/changes")) {

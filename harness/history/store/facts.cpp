@@ -73,7 +73,7 @@ void flatten(const Json& value, const std::string& name, Facts& facts) {
   }
 }
 
-// Of the run that holds these cases in whatever order.
+// Hashes the run that holds these cases in whatever order.
 std::string plan_hash(const Json& cases) {
   std::uint64_t sum = 0;
   for (const Json& one : cases)

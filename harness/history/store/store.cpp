@@ -93,7 +93,7 @@ std::optional<std::string> Store::cached(std::string_view name, std::int64_t rev
 void Store::cache(std::string_view name, std::int64_t revision, std::string_view bytes) {
   Database& database = state_->database;
   Transaction transaction(database, Transaction::Kind::write);
-  // Of runs that were added since they were read, the analysis knows nothing.
+  // The analysis knows nothing of runs that were added since they were read.
   if (database.integer("SELECT value FROM meta WHERE name = 'changes'") != state_->changes_read ||
       database.integer("SELECT value FROM meta WHERE name = 'revision'") != revision)
     return;

@@ -16,7 +16,7 @@ std::int64_t signed_hash(std::string_view text, std::uint64_t seed = 0) {
   return std::bit_cast<std::int64_t>(hash64(text, seed));
 }
 
-// Of a whole row, so that damage shows.
+// Hashes a whole row, so that damage shows.
 std::int64_t hash_of(const RunRow& row, std::string_view held, std::string_view broken, std::string_view points) {
   const std::string head =
       fmt::format("{} {} {} {} {} {}", row.machine, row.facts, row.records, row.finished, row.compacted, row.digest);

@@ -24,7 +24,7 @@ struct RunRow {
   std::vector<BrokenCase> broken;
   std::vector<PackedPoint> points;
 
-  // Of two versions of a run the store keeps the larger, whichever came first.
+  // The store keeps the larger of two versions of a run, whichever came first.
   auto version() const { return std::tuple(compacted, records, finished, digest); }
 };
 

@@ -3,6 +3,7 @@
 #include "harness/device/cpu/team.h"
 #include "harness/device/device.h"
 #include "suites/memory/arrays.h"
+#include "suites/memory/chase.h"
 #include "suites/memory/kernels.h"
 
 #include <fmt/core.h>

@@ -37,7 +37,7 @@ std::vector<ConvolutionGraph> variants(const ConvolutionGraph& graph) {
   return all;
 }
 
-// Of the candidates that run this graph.
+// Begins the description of each candidate that runs this graph.
 std::string prefix_of(const ConvolutionGraph& graph) {
   return fmt::format("{} to {} channels, gradient {}: ", graph.c, graph.k, name_of(graph.gradient));
 }

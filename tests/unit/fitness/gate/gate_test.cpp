@@ -19,9 +19,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::string first = "0000:1b:00.0", second = "0000:4c:00.0";
+const std::string gpu_a = "0000:1b:00.0", gpu_b = "0000:4c:00.0";
 
-Catalogue catalogue() { return load_catalogue(std::filesystem::path(ASSAY_SOURCE) / "configs/gate.json"); }
+Catalogue shipped_catalogue() { return load_catalogue(std::filesystem::path(ASSAY_SOURCE) / "configs/gate.json"); }
 
 std::string name_of(const Trial& trial) { return trial.command.empty() ? trial.filter : trial.command.at(1); }
 
@@ -129,7 +129,7 @@ class Gates : public testing::Test {
     };
   }
 
-  Request request_{.catalogue = catalogue(), .budget = 60, .start = {}, .gpus = {}, .floors = {}};
+  Request request_{.catalogue = shipped_catalogue(), .budget = 60, .start = {}, .gpus = {}, .floors = {}};
   MadeUp trials_;
   QuietHost host_;
 };
@@ -189,7 +189,7 @@ TEST_F(Gates, LackOfMemoryHasItsOwnCodeAndCrashesHaveAnother) {
 }
 
 TEST_F(Gates, RefusedTestsOfGpusAreNotRunAndNotJudged) {
-  trials_.inspection.gpus = {{.pci = first, .uuid = "GPU-aaaa", .name = "H100"}};
+  trials_.inspection.gpus = {{.pci = gpu_a, .uuid = "GPU-aaaa", .name = "H100"}};
   for (const char* name : {"^gemm/", "^memory/", "^transfer/"})
     trials_.answers[name] = [](const Trial& trial) {
       if (trial.device == "cpu") return result_of(trial, record_of(trial));
@@ -198,7 +198,7 @@ TEST_F(Gates, RefusedTestsOfGpusAreNotRunAndNotJudged) {
   const Answer all = answer();
   EXPECT_EQ(all.decision.verdict, Fitness::unknown);
   EXPECT_EQ(of(all, "gpu-gemm").state, TestState::not_run);
-  EXPECT_EQ(of(all, "gpu-gemm").device, first);
+  EXPECT_EQ(of(all, "gpu-gemm").device, gpu_a);
   EXPECT_EQ(all.decision.why_not, "gpu-gemm, gpu-memory, gpu-transfer did not run on 0000:1b:00.0: no CUDA");
   EXPECT_EQ(exit_code(all.decision.verdict, ExitStyle::assay), 3);
 }
@@ -258,11 +258,11 @@ TEST_F(Gates, SharedTestsAreLeftOutBesideAnotherJob) {
 }
 
 TEST_F(Gates, OneGpuOfTwoIsTheJobsAndItsTrialsSeeNoOther) {
-  trials_.inspection.gpus = {{.pci = first, .uuid = "GPU-aaaa", .name = "H100"},
-                             {.pci = second, .uuid = "GPU-bbbb", .name = "H100"}};
+  trials_.inspection.gpus = {{.pci = gpu_a, .uuid = "GPU-aaaa", .name = "H100"},
+                             {.pci = gpu_b, .uuid = "GPU-bbbb", .name = "H100"}};
   host_.variables = {{"SLURM_JOB_GPUS", "1"}};
   const Answer all = answer();
-  EXPECT_EQ(of(all, "gpu-gemm").device, second);
+  EXPECT_EQ(of(all, "gpu-gemm").device, gpu_b);
   EXPECT_THAT(of(all, "gemm").reason, HasSubstr("1 of the 2 GPUs may be another job's"));
   for (const Trial& trial : trials_.seen)
     if (trial.device == "cuda") {
