@@ -37,7 +37,4 @@ std::vector<Answer> answers_of(const RunSet& runs, const References& references,
 // Why this record's figure is a lower bound: "others used 0.9 CPUs (python3, pid 77: 0.88)"; empty if it is none.
 std::string disturbance_of(const Record& record);
 
-// Whether the figure is amber: disturbed, or a floor's limit lies in its interval.
-bool amber(const Record& record, const Metric& metric, const fitness::CheckResult* floors);
-
 }  // namespace assay::report

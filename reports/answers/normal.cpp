@@ -3,11 +3,11 @@
 #include "harness/fitness/floors/words.h"
 #include "harness/record/disturbed.h"
 #include "harness/runs/figures.h"
+#include "harness/runs/key_figures.h"
 #include "harness/runs/machine.h"
 #include "reports/answers/answers.h"
 #include "reports/answers/words.h"
 #include "reports/model/cells.h"
-#include "reports/summary/key_figures.h"
 
 #include <algorithm>
 #include <set>

@@ -2,11 +2,11 @@
 #include "harness/fitness/floors/words.h"
 #include "harness/record/disturbed.h"
 #include "harness/runs/figures.h"
+#include "harness/runs/key_figures.h"
 #include "reports/answers/answers.h"
 #include "reports/answers/words.h"
 #include "reports/model/cells.h"
 #include "reports/model/words.h"
-#include "reports/summary/key_figures.h"
 
 #include <algorithm>
 #include <cmath>
@@ -112,35 +112,17 @@ std::string every_night(const std::vector<MachineRuns>& machines) {
   return "";
 }
 
-// Judgements that measuring again could turn: the limit lies in the interval.
-template <typename Look>
-void each_undecided(const fitness::CheckResult* floors, const Look& look) {
-  if (!floors) return;
-  for (const fitness::FloorResult& result : floors->results)
-    for (const fitness::Judgement& judgement : result.records)
-      if (judgement.outcome == fitness::Outcome::inconclusive && judgement.range && judgement.limit)
-        look(*result.floor, judgement);
-}
-
 // "gemm f32 64 x 64 x 64 (10 GFLOP/s >= 9.8 GFLOP/s [9.5, 10.5])".
 std::vector<std::string> undecided_texts(const fitness::CheckResult* floors) {
   std::vector<std::string> texts;
-  each_undecided(floors, [&](const fitness::Floor& floor, const fitness::Judgement& judgement) {
+  if (!floors) return texts;
+  for (const auto& [floor, judgement] : floors->undecided())
     texts.push_back(
-        fmt::format("{} ({})", case_title(*judgement.entry.record), fitness::comparison_text(floor, judgement)));
-  });
+        fmt::format("{} ({})", case_title(*judgement->entry.record), fitness::comparison_text(*floor, *judgement)));
   return texts;
 }
 
 }  // namespace
-
-bool amber(const Record& record, const Metric& metric, const fitness::CheckResult* floors) {
-  bool undecided = false;
-  each_undecided(floors, [&](const fitness::Floor& floor, const fitness::Judgement& judgement) {
-    undecided = undecided || (judgement.entry.record == &record && floor.metric == metric.name);
-  });
-  return undecided || disturbed(record);
-}
 
 std::string disturbance_of(const Record& record) {
   std::vector<std::string> parts;

@@ -1,8 +1,8 @@
 // Figures with which key figures are compared besides their peaks: reference runs of such machines, published figures.
 #pragma once
 
+#include "harness/runs/key_figures.h"
 #include "reports/references/published.h"
-#include "reports/summary/key_figures.h"
 
 #include <cstddef>
 #include <filesystem>

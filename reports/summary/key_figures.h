@@ -1,10 +1,9 @@
-// The figures that matter: at most ten per machine, chosen by rule.
+// The figures that matter, as a section of a report.
 #pragma once
 
-#include "harness/runs/groups.h"
+#include "harness/runs/key_figures.h"
 #include "reports/model/document.h"
 
-#include <string>
 #include <vector>
 
 namespace assay::fitness {
@@ -15,21 +14,11 @@ namespace assay::report {
 
 struct References;  // reports/references/references.h
 
-struct KeyFigure {
-  const Entry* entry = nullptr;
-  const Metric* metric = nullptr;
-  std::string title;  // "gemm f32 2048 x 2048 x 2048", "train gpt2-124m f32 4 x 512, step time"
-};
-
-// The figures that a reader asks for first, from the newest record of each case: the best GEMM of each dtype, and
-// beside it the best sustained GEMM if there is one; memory triad, copy and latency at the largest size; all-reduce's
-// bus bandwidth on the most ranks at the largest size; the best rate of each kind of loader (whole pipeline); each
-// model's best training rate with its step time, and its time to quality. Families without a rule contribute their
-// first figure. Beyond ten, third dtypes and models are dropped first.
-std::vector<KeyFigure> key_figures(const MachineRuns& machine);
+// Whether the figure is amber: disturbed, or a floor's limit lies in its interval.
+bool amber(const Record& record, const Metric& metric, const fitness::CheckResult* floors);
 
 // Bars and a table per machine: interval, fraction of peak, what others have published, and a link to how each figure
-// was measured. Disturbed figures, and those whose interval contains a floor's limit, are amber.
+// was measured.
 std::vector<Section> key_figure_sections(const RunSet& runs, const References& references,
                                          const fitness::CheckResult* floors = nullptr);
 

@@ -10,11 +10,6 @@ sys.path.insert(0, str(ROOT / "tools/rooms"))
 import picture  # noqa: E402
 
 FOLDERS = ("cli", "harness", "reports", "suites", "workloads")
-# Includes between folders that close a circle today. Take a line out once its includes are gone; add none.
-KNOWN = {
-    ("reports/references", "reports/summary"),
-    ("reports/summary", "reports/answers"),
-}
 
 
 def room_of(path):
@@ -64,16 +59,9 @@ class Includes(unittest.TestCase):
     def test_no_circle_between_folders(self):
         found = includes(ROOT)
         self.assertGreater(len(found), 100, "the includes of the product were not found")
-        if path := circle(found.keys() - KNOWN):
+        if path := circle(found.keys()):
             steps = (line for step in zip(path, path[1:]) for line in found[step][:3])
             self.fail(f"folders include each other in a circle: {' -> '.join(path)}\n" + "\n".join(steps))
-
-    def test_known_circles_still_exist(self):
-        found = includes(ROOT)
-        for edge in sorted(KNOWN):
-            with self.subTest(edge=edge):
-                self.assertTrue(edge in found and circle(found.keys() - KNOWN | {edge}),
-                                "this circle is gone: take the line out of KNOWN in tests/structure/structure_test.py")
 
 
 class Commands(unittest.TestCase):

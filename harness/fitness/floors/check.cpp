@@ -214,6 +214,15 @@ Fitness CheckResult::fitness() const {
   return count(Fitness::pass) > 0 ? Fitness::pass : Fitness::unknown;
 }
 
+std::vector<std::pair<const Floor*, const Judgement*>> CheckResult::undecided() const {
+  std::vector<std::pair<const Floor*, const Judgement*>> found;
+  for (const FloorResult& result : results)
+    for (const Judgement& judgement : result.records)
+      if (judgement.outcome == Outcome::inconclusive && judgement.range && judgement.limit)
+        found.emplace_back(result.floor, &judgement);
+  return found;
+}
+
 CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std::string> families,
                   const CheckRules& rules) {
   Index index;

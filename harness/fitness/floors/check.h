@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay::fitness {
@@ -64,6 +65,8 @@ struct CheckResult {
   std::size_t count(Fitness verdict) const;
   // fail if a floor failed, unsure if one is, unknown if none was judged: also if no case finished.
   Fitness fitness() const;
+  // Judgements that measuring again could turn, since the limit lies in the interval, each with its floor.
+  std::vector<std::pair<const Floor*, const Judgement*>> undecided() const;
 };
 
 // Rules that have changed since packs were first written: a pack is judged by those of its time.

@@ -1,6 +1,7 @@
 #include "reports/answers/answers.h"
 
 #include "reports/page/page.h"
+#include "reports/summary/key_figures.h"
 #include "tests/support/blocks.h"
 #include "tests/support/runs.h"
 
