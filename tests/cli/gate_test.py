@@ -290,7 +290,7 @@ class Gate(GateCase):
         self.refused_gate("--inject", "xid-fatl", says=["xid-fatl", 'did you mean "xid-fatal"?'])
         self.refused_gate("--inject", "unlisted", says="cannot be injected")
         self.refused_gate("--inject", "slow-product", says="without --floors")
-        self.refused_gate("--inject", "", says="--inject needs a value")
+        self.refused_gate("--inject", "", says="--inject: needs a value")
         self.refused_gate("--gpus", "one", says="neither the index")
         self.refused_gate("--exit-style", "zabbix", says="zabbix")
         self.refused_gate("--floors", "no-such-floors", says="no-such-floors")

@@ -10,15 +10,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs/rooms.svg"
 COMMAND = "python3 tools/rooms/picture.py"
 FOLDERS = {"cli": "#f3d9b1", "reports": "#d9c9ec", "suites": "#f6c9c9", "workloads": "#c5e3c4", "harness": "#c6dcf2", "module": "#ffffff"}
-WIDTH, BOX, LAYER, TOP, MARGIN = 1000, 24, 72, 52, 12
+WIDTH, BOX, LAYER, TOP, MARGIN = 1150, 24, 72, 52, 12
 GAP = 10        # between neighbours of a layer
 LETTER = 7.8   # width of a letter of a box's name
 
 
 def links_by_target(root=ROOT):
-    """{target: (top folder, {targets of Assay that it links})} of every room, suite and module; all suites are one."""
+    """{target: (top folder, {targets of Assay that it links})} of every room, suite and module. All suites are one, and so
+    are the rooms of reports, but for documents of a history."""
     files = [path for top in FOLDERS if (root / top).is_dir() for path in sorted((root / top).rglob("CMakeLists.txt"))]
-    rooms, every_suite = {}, set()
+    rooms, every_suite, every_report = {}, set(), set()
     for path in [*files, root / "cmake/AssayCuda.cmake"]:
         text = re.sub(r"#[^\n]*", "", path.read_text())
         folder = path.relative_to(root).parts[0]
@@ -29,6 +30,8 @@ def links_by_target(root=ROOT):
             links |= {"suites"} if "${suites}" in rest else set()
             if kind == "assay_suite" or "${name}" in name:
                 every_suite |= links
+            elif name.startswith("assay_report_"):
+                every_report |= {link for link in links if not link.startswith("assay_report_")}
             elif kind == "target_link_libraries":
                 if name in rooms:
                     rooms[name][1].update(links)
@@ -36,6 +39,7 @@ def links_by_target(root=ROOT):
                 rooms[f"libassay-{name}.so" if kind == "assay_module" else name] = \
                     ("module" if kind == "assay_module" else folder, links)
     rooms["suites"] = ("suites", every_suite)
+    rooms["assay_reports"] = ("reports", every_report)
     return {name: (folder, links & rooms.keys()) for name, (folder, links) in rooms.items()}
 
 
