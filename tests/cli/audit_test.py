@@ -416,7 +416,8 @@ class Audit(AssayCase):
             _, errors = self.audit_log(text, code=3)
             self.assertIn(reason, errors)
             self.assertEqual(errors.count("\n"), 1)
-        for path in (str(self.dir), str(self.dir / "none"), self.write("kern.log.gz", "\x1f\x8b\x08")):
+        (self.dir / "kern.log.gz").write_bytes(b"\x1f\x8b\x08")
+        for path in (str(self.dir), str(self.dir / "none"), str(self.dir / "kern.log.gz")):
             self.assertEqual(self.assay("audit", "--log", path).returncode, 2)
         self.assertEqual(self.assay("audit", "--log", "").returncode, 2)
         self.assertEqual(self.assay("audit", "--log", self.write("log", "x"), "--with-serials").returncode, 2)
