@@ -15,8 +15,15 @@ namespace assay::report {
 
 namespace {
 
-// The verdicts as sentences, in the order of Direction.
-constexpr const char* sentences[] = {"B is faster", "B is slower", "B is as fast as A", "undecided"};
+std::string_view sentence_of(Direction verdict) {
+  switch (verdict) {
+    case Direction::slower: return "B is slower";
+    case Direction::faster: return "B is faster";
+    case Direction::same: return "B is as fast as A";
+    case Direction::unknown: break;
+  }
+  return "undecided";
+}
 
 // Null if unknown.
 Json number(double value) { return std::isfinite(value) && value > 0 ? Json(value) : Json(); }
@@ -67,8 +74,8 @@ Document ab_document(const ab::Result& result, const ab::Options& options) {
         Text{fmt::format("Not judged, as only one side has them: {}", fmt::join(result.one_sided, ", "))});
   Document document{"ab", "", "", ab_tone(result.all.verdict), {std::move(section)}};
   document.verdict =
-      fmt::format("{} · {} in {} · tolerance {} · seed {}", sentences[static_cast<int>(result.all.verdict)],
-                  pairs_of(result), format_seconds(result.seconds), format_percent(options.tolerance), options.seed);
+      fmt::format("{} · {} in {} · tolerance {} · seed {}", sentence_of(result.all.verdict), pairs_of(result),
+                  format_seconds(result.seconds), format_percent(options.tolerance), options.seed);
   return document;
 }
 

@@ -381,7 +381,7 @@ TEST_F(PlanTest, RefusesAWordThatIsNoParameter) {
   };
   EXPECT_EQ(of({"toy", "byte=1"}), "byte=1: toy has no parameter \"byte\"; did you mean \"bytes\"?");
   EXPECT_EQ(of({"toy", "op=copi"}), "op=copi: \"copi\" is no value of \"op\"; did you mean \"copy\"?");
-  EXPECT_EQ(of({"pair", "heads=2", "toy", "heads=2"}), "heads=2: toy has no parameter \"heads\"");
+  EXPECT_EQ(of({"pair", "heads=2", "toy", "heads=2"}), "heads=2: toy has no parameter \"heads\"; did you mean \"threads\"?");
   EXPECT_EQ(of({"n=1", "toy"}), "n=1: name the family of this parameter before it");
   const std::string plan = write("p.json", R"({"schema":1,"cases":[{"family":"toy"}]})");
   EXPECT_THAT(of({plan, "n=1"}), HasSubstr("is no family; set parameters in a plan by --set FAMILY.PARAM=V"));
