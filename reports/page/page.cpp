@@ -6,6 +6,7 @@
 #include "reports/hosts/hosts.h"
 #include "reports/roofline/roofline.h"
 #include "reports/scaling/scaling.h"
+#include "reports/summary/key_figures.h"
 #include "reports/summary/sections.h"
 #include "reports/summary/verdict.h"
 #include "reports/sweep/sweeps.h"

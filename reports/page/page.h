@@ -1,6 +1,7 @@
 // The whole report of any number of runs: its sections and their order.
 #pragma once
 
+#include "harness/fitness/floors/check.h"
 #include "harness/runs/run_set.h"
 #include "reports/cost/cost.h"
 #include "reports/model/document.h"

@@ -19,8 +19,6 @@ namespace {
 constexpr std::size_t max_machines = 20;
 
 }  // namespace
-return Chooser(std::move(entries)).choose();
-}
 
 bool amber(const Record& record, const Metric& metric, const fitness::CheckResult* floors) {
   return disturbed(record) || (floors && std::ranges::any_of(floors->undecided(), [&](const auto& one) {

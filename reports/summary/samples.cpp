@@ -2,9 +2,9 @@
 
 #include "harness/core/units.h"
 #include "harness/runs/groups.h"
+#include "harness/runs/key_figures.h"
 #include "reports/model/cells.h"
 #include "reports/summary/entry_samples.h"
-#include "reports/summary/key_figures.h"
 
 #include <fmt/format.h>
 
