@@ -104,6 +104,7 @@ SSL_CTX* make_context(bool server) {
       SSL_CTX_set_ciphersuites(context, ciphersuite) != 1)
     throw Error(fmt::format("no TLS for the channel: {}", openssl_error()));
   SSL_CTX_set_num_tickets(context, 0);
+  SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(context,
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
@@ -144,11 +145,11 @@ TlsConnection::State TlsConnection::state_of(int result) {
     case SSL_ERROR_NONE: return State::done;
     case SSL_ERROR_WANT_READ: return State::wants_read;
     case SSL_ERROR_WANT_WRITE: return State::wants_write;
-    case SSL_ERROR_ZERO_RETURN: return State::closed;
+    case SSL_ERROR_ZERO_RETURN: why_ = "the connection was closed"; return State::closed;
     case SSL_ERROR_SYSCALL:
-      why_ = error != 0 ? std::strerror(error) : "the connection was cut";
+      why_ = error != 0 ? std::strerror(error) : "the connection was closed";
       ERR_clear_error();
-      return State::failed;
+      return State::closed;
     default: why_ = openssl_error(); return State::failed;
   }
 }

@@ -28,11 +28,12 @@ class TlsConnection {
   State shake_hands();
   // Whether the other end has shown that it knows the token, or has copied what another showed: before `done`.
   bool token_shown() const;
-  // Reads up to `size` bytes; `got` is set when done. `closed` is the other end's own end; a cut connection has failed.
+  // Reads up to `size` bytes; `got` is set when done. `closed`: the other end or the network ended the connection, which
+  // TLS need not tell apart, as a message is a whole line.
   State read(char* to, std::size_t size, std::size_t& got);
   // Removes from the front of `bytes` what was sent. Thread-safe beside read().
   State write(std::string_view& bytes);
-  // Why the last call failed.
+  // Why the connection is closed or the last call failed.
   const std::string& why() const { return why_; }
 
  private:

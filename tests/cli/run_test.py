@@ -19,6 +19,7 @@ class ExitCodes(TestbedCase):
     def test_held_is_0_and_the_directory_is_complete(self):
         done = self.run_assay(*self.probe("ok", "skip"), "--out", self.out, "--label", "rack=7")
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("channel:", done.stderr, "workers that end by themselves are no news")
         records = self.by_op()
         self.assertEqual(records["ok"]["status"], "ok")
         self.assertEqual(records["ok"]["schema"], 2)

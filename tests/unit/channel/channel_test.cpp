@@ -173,6 +173,7 @@ TEST_F(Channel, ABadLineCostsOnlyThatLineAndAClosedConnectionIsAnEvent) {
   clients_.clear();
   gather([&] { return events_.size() == 3; });
   EXPECT_EQ(events_[2].kind, Kind::closed);
+  EXPECT_EQ(log_.size(), 1u) << "a worker that ends is no news: " << log_.back();
 }
 
 TEST_F(Channel, ALongLineMayFollowAHelloAtOnce) {
