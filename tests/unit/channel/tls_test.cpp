@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <functional>
 #include <memory>
 
@@ -64,8 +65,7 @@ class Tapped {
       pass(pair_.far, link_.fd(), sent_, to_server_);
       std::vector<pollfd> others;
       for (auto& event : server_.wait(1, others)) events.push_back(std::move(event));
-      pass(link_.fd(), pair_.far, answered_, to_client_);
-      if (!events.empty()) break;
+      if (!pass(link_.fd(), pair_.far, answered_, to_client_) || !events.empty()) break;
     }
     said_ = said;
     return events;
@@ -76,14 +76,16 @@ class Tapped {
   bool said() const { return said_; }
 
  private:
-  static void pass(int from, int to, std::string& all, const Change& change) {
+  // False once `from` is at its end.
+  static bool pass(int from, int to, std::string& all, const Change& change) {
     char block[16384];
     const ssize_t got = ::recv(from, block, sizeof block, MSG_DONTWAIT);
-    if (got <= 0) return;
+    if (got <= 0) return got < 0 && errno == EAGAIN;
     std::string bytes(block, static_cast<std::size_t>(got));
     if (change) change(bytes, all.size());
     all += bytes;
     (void)!::send(to, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    return true;
   }
 
   ChannelServer& server_;
