@@ -117,18 +117,14 @@ bool LineBuffer::feed(std::string_view bytes, std::vector<std::string>& lines) {
   }
 }
 
-bool send_line(TlsConnection& connection, int fd, const Message& message, double seconds) {
+bool send_line(TlsConnection& connection, const Message& message, double seconds) {
   const std::string line = encode(message) + "\n";
   std::string_view rest = line;
-  const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+  const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   while (!rest.empty()) {
     const TlsConnection::State state = connection.write(rest);
     if (state == TlsConnection::State::done) continue;
-    if (state != TlsConnection::State::wants_write && state != TlsConnection::State::wants_read) return false;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-    if (left <= 0) return false;
-    pollfd ready{fd, static_cast<short>(state == TlsConnection::State::wants_write ? POLLOUT : POLLIN), 0};
-    if (::poll(&ready, 1, static_cast<int>(left)) < 0 && errno != EINTR) return false;
+    if (!TlsConnection::waits(state) || !connection.wait(state, until)) return false;
   }
   return true;
 }
@@ -332,7 +328,7 @@ void ChannelServer::handle_first_line(Peer& peer, const std::string& line, std::
   const std::string why = check_hello(*hello);
   if (!why.empty()) {
     message::Refused refusal{why, hello->rank};
-    send_line(*peer.tls, peer.fd, refusal, 1.0);
+    send_line(*peer.tls, refusal, 1.0);
     return refuse(peer, std::move(refusal), events);
   }
   peer.rank = hello->role == "guest" ? size_ + guests_++ : hello->rank;
@@ -384,12 +380,11 @@ bool ChannelServer::secure(Peer& peer, std::vector<Event>& events) {
     if (first != tls_handshake) return refuse_in_clear(peer, events), false;
     peer.tls = std::make_unique<TlsConnection>(TlsConnection::End::server, peer.fd, token_);
   }
-  switch (peer.tls->shake_hands()) {
-    case TlsConnection::State::done: return peer.secure = true;
-    case TlsConnection::State::wants_read:
-    case TlsConnection::State::wants_write: return false;
-    default: drop(peer, fmt::format("no TLS with this run's token: {}", peer.tls->why())); return false;
-  }
+  const TlsConnection::State state = peer.tls->shake_hands();
+  peer.secure = state == TlsConnection::State::done;
+  if (!peer.secure && !TlsConnection::waits(state))
+    drop(peer, fmt::format("no TLS with this run's token: {}", peer.tls->why()));
+  return peer.secure;
 }
 
 void ChannelServer::read_peer(Peer& peer, std::vector<Event>& events) {
@@ -399,7 +394,7 @@ void ChannelServer::read_peer(Peer& peer, std::vector<Event>& events) {
     char block[16384];
     std::size_t got = 0;
     const TlsConnection::State state = peer.tls->read(block, sizeof block, got);
-    if (state == TlsConnection::State::wants_read || state == TlsConnection::State::wants_write) return;
+    if (TlsConnection::waits(state)) return;
     if (state == TlsConnection::State::failed) log(fmt::format("channel: {}: {}", peer.from, peer.tls->why()));
     if (state != TlsConnection::State::done) return lost(peer, events);
     peer.heard = Clock::now();
@@ -479,7 +474,7 @@ std::vector<int> ChannelServer::silent_peers(double seconds) const {
 
 bool ChannelServer::send(int rank, const Message& message) {
   for (const Peer& peer : peers_)
-    if (peer.fd >= 0 && peer.rank == rank) return send_line(*peer.tls, peer.fd, message, 5.0);
+    if (peer.fd >= 0 && peer.rank == rank) return send_line(*peer.tls, message, 5.0);
   return false;
 }
 

@@ -37,8 +37,8 @@ class LineBuffer {
   std::string text_;
 };
 
-// Sends a whole message within `seconds`; false when the other end is gone or does not read. `fd` is the connection's.
-bool send_line(TlsConnection& connection, int fd, const Message& message, double seconds);
+// Sends a whole message within `seconds`; false when the other end is gone or does not read.
+bool send_line(TlsConnection& connection, const Message& message, double seconds);
 
 // Strangers are bounded in memory, file descriptors, time and log lines. Once every rank of the group is connected,
 // they are polled at most 10 times per second.

@@ -119,16 +119,12 @@ ChannelClient::~ChannelClient() { ::close(fd_); }
 
 void ChannelClient::shake_hands(const std::string& addresses) {
   const auto until = Clock::now() + handshake_patience;
-  for (;;) {
-    const TlsConnection::State state = tls_->shake_hands();
-    if (state == TlsConnection::State::done) return;
-    const bool waits = state == TlsConnection::State::wants_read || state == TlsConnection::State::wants_write;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-    if (!waits || left <= 0)
+  TlsConnection::State state = TlsConnection::State::done;
+  while ((state = tls_->shake_hands()) != TlsConnection::State::done) {
+    const bool waits = TlsConnection::waits(state);
+    if (!waits || !tls_->wait(state, until))
       throw Error(fmt::format("supervisor {} does not prove that it knows this run's token: {}", addresses,
                               waits ? "no answer" : tls_->why()));
-    pollfd ready{fd_, static_cast<short>(state == TlsConnection::State::wants_read ? POLLIN : POLLOUT), 0};
-    ::poll(&ready, 1, static_cast<int>(left));
   }
 }
 
@@ -143,8 +139,7 @@ bool ChannelClient::receive(std::vector<Message>& messages) {
   while ((state = tls_->read(block, sizeof block, got)) == TlsConnection::State::done)
     if (!buffer_.feed({block, got}, lines)) return false;
   // What was said before the end comes first; the next call sees the end again.
-  const bool waits = state == TlsConnection::State::wants_read || state == TlsConnection::State::wants_write;
-  if (!waits && lines.empty()) return false;
+  if (!TlsConnection::waits(state) && lines.empty()) return false;
   for (const std::string& line : lines) messages.push_back(decode(line));
   return true;
 }

@@ -31,7 +31,7 @@ class ChannelClient {
 
   int fd() const { return fd_; }
   // False when the supervisor is gone, or has not read for `seconds`. Thread-safe beside receive().
-  bool send(const Message& message, double seconds) { return send_line(*tls_, fd_, message, seconds); }
+  bool send(const Message& message, double seconds) { return send_line(*tls_, message, seconds); }
   // Waits for bytes, then appends the messages that they complete. False when the supervisor is gone or a line is too
   // long; throws Error on a line that is no message.
   bool receive(std::vector<Message>& messages);

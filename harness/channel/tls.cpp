@@ -7,6 +7,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -129,7 +130,7 @@ SSL_CTX* context_of(TlsConnection::End end) {
 void TlsConnection::Free::operator()(ssl_st* connection) const { SSL_free(connection); }
 
 TlsConnection::TlsConnection(End end, int fd, std::string_view token)
-    : key_(key_of(token)), connection_(SSL_new(context_of(end))) {
+    : fd_(fd), key_(key_of(token)), connection_(SSL_new(context_of(end))) {
   BIO* bio = connection_ ? socket_bio(fd) : nullptr;
   if (!bio) throw Error(fmt::format("no TLS for the channel: {}", openssl_error()));
   SSL_set_bio(connection_.get(), bio, bio);
@@ -168,6 +169,14 @@ TlsConnection::State TlsConnection::shake_hands() {
 }
 
 bool TlsConnection::token_shown() const { return SSL_session_reused(connection_.get()) == 1; }
+
+bool TlsConnection::wait(State state, std::chrono::steady_clock::time_point until) const {
+  using std::chrono::milliseconds;
+  const auto left = std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now()).count();
+  if (left <= 0) return false;
+  pollfd ready{fd_, static_cast<short>(state == State::wants_write ? POLLOUT : POLLIN), 0};
+  return ::poll(&ready, 1, static_cast<int>(left)) >= 0 || errno == EINTR;
+}
 
 TlsConnection::State TlsConnection::read(char* to, std::size_t size, std::size_t& got) {
   const std::lock_guard lock(mutex_);

@@ -3,6 +3,7 @@
 // cannot be read later, nor sent again.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -28,11 +29,15 @@ class TlsConnection {
   State shake_hands();
   // Whether the other end has shown that it knows the token, or has copied what another showed: before `done`.
   bool token_shown() const;
-  // Reads up to `size` bytes; `got` is set when done. `closed`: the other end or the network ended the connection, which
-  // TLS need not tell apart, as a message is a whole line.
+  // Reads up to `size` bytes; `got` is set when done. `closed`: the other end or the network ended the connection,
+  // which TLS need not tell apart, as a message is a whole line.
   State read(char* to, std::size_t size, std::size_t& got);
   // Removes from the front of `bytes` what was sent. Thread-safe beside read().
   State write(std::string_view& bytes);
+  // Whether the state is one of the two that wait for the socket.
+  static bool waits(State state) { return state == State::wants_read || state == State::wants_write; }
+  // Waits until the socket is ready for what such a state wants; false at `until`.
+  bool wait(State state, std::chrono::steady_clock::time_point until) const;
   // Why the connection is closed or the last call failed.
   const std::string& why() const { return why_; }
 
@@ -43,6 +48,7 @@ class TlsConnection {
   struct Free {
     void operator()(ssl_st* connection) const;
   };
+  int fd_;
   std::string key_;
   std::unique_ptr<ssl_st, Free> connection_;
   std::string why_;

@@ -63,7 +63,7 @@ void TlsPeer::send_text(const std::string& text) {
 
 void TlsPeer::proceed() {
   using State = TlsConnection::State;
-  const auto ends = [](State state) { return state == State::closed || state == State::failed; };
+  const auto ends = [](State state) { return state != State::done && !TlsConnection::waits(state); };
   if (ended_) return;
   if (!ready_) {
     const State state = tls_.shake_hands();

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -55,9 +56,8 @@ class Link {
 
  private:
   void wait_for(State state) const {
-    if (state != State::wants_read && state != State::wants_write) throw assay::Error(tls_.why());
-    pollfd ready{fd_, static_cast<short>(state == State::wants_read ? POLLIN : POLLOUT), 0};
-    (void)::poll(&ready, 1, -1);
+    if (!TlsConnection::waits(state) || !tls_.wait(state, std::chrono::steady_clock::now() + std::chrono::hours(1)))
+      throw assay::Error(tls_.why());
   }
 
   int fd_;
