@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct AcceptOptions : accept::Options {
-  std::string json;
+  Outputs outputs;
 };
 
 // The table in the acceptance's folder, where the user wants it too, and on the terminal.
@@ -34,9 +34,9 @@ void publish(const AcceptOptions& options, const fitness::Acceptance& table, boo
   replace_file(dir / "accept.json", json);
   replace_file(dir / "accept.csv", report::accept_csv(table));
   replace_file(dir / "accept.html", report::render_html(document));
-  if (!options.json.empty()) write_named_file("accept", options.json, json);
+  options.outputs.write_json([&] { return json; });
   results_are_stored();
-  print(document, {options.json});
+  options.outputs.print(document);
 }
 
 ExitCode run_accept(const AcceptOptions& options) {
@@ -80,7 +80,7 @@ Command accept_command(CLI::App& root) {
       ->type_name("KIND");
   app->add_option("--out", options->out, "Folder to create; default runs/accept-<start>")->type_name("DIR");
   app->add_option("--resume", options->resume, "Continue this acceptance")->type_name("DIR");
-  add_json_to(*app, options->json);
+  options->outputs.add_to(*app);
   app->add_flag("--with-serials", options->with_serials, "Show the GPUs' serial numbers");
   app->add_flag("--dry-run", options->dry_run, "Print stages, hosts and times; run nothing");
   return {app, [options] { return run_accept(*options); }};

@@ -34,13 +34,9 @@ void Prices::add_to(CLI::App& app) {
   app.add_option("--price", price, "Price of each whole machine in USD per hour")->type_name("USD");
 }
 
-void add_json_to(CLI::App& app, std::string& path) {
-  app.add_flag("--json{-}", path, "Print JSON, in base units, or write it to FILE")->take_last();
-}
-
 void Outputs::add_to(CLI::App& app, std::initializer_list<std::string_view> more) {
   verb_ = verb_of(app);
-  add_json_to(app, json);
+  app.add_flag("--json{-}", json, "Print JSON, in base units, or write it to FILE")->take_last();
   for (const std::string_view form : more) {
     if (form == "--html") app.add_option("--html", html, "Write one self-contained HTML page")->type_name("FILE");
     if (form == "--md") app.add_option("--md", markdown, "Write Markdown (- for stdout)")->type_name("FILE");

@@ -16,9 +16,6 @@ namespace assay::cli {
 // Refuses an empty value of a flag, as of an unset variable in a script.
 extern const CLI::Validator not_empty;
 
-// Declares --json: stdout ("-"), or with --json=FILE a file.
-void add_json_to(CLI::App& app, std::string& path);
-
 // The run directories of a command, and --injected.
 struct Runs {
   std::vector<std::string> dirs;
@@ -46,7 +43,7 @@ struct Prices : report::PriceFlags {
 struct Outputs {
   std::string json, html, markdown, junit;  // paths, "-" for stdout; empty: not asked for
 
-  // Declares --json, and of "--html", "--md" and "--junit" those named.
+  // Declares --json (stdout, or with --json=FILE a file), and of "--html", "--md" and "--junit" those named.
   void add_to(CLI::App& app, std::initializer_list<std::string_view> more = {});
   // Each writes its file if it was asked for. Throws as write_named_file() does.
   void write_pages(const report::Document& page) const { write_pages(page, page); }
