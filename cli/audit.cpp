@@ -22,7 +22,7 @@ struct AuditOptions {
   std::vector<std::string> runs;
 };
 
-// What asks about this machine or others does not go with a log, which has only its messages.
+// Refuses flags that ask about a machine: a log has only its messages.
 ExitCode log_only(const AuditOptions& options) {
   for (const auto& [given, flag] : {std::pair(!options.here.expect.empty(), "--expect"),
                                     {!options.hostfile.empty(), "--hostfile"},

@@ -14,7 +14,7 @@ namespace assay::cli {
 
 namespace {
 
-// What of the log was read, before its problems.
+// Says how much of the log was read, before its problems.
 std::string reading_text(const audit::AuditedLog& log) {
   auto text =
       fmt::format("{}: {} of the kernel in {}", log.file, plural(log.messages, "message"), plural(log.lines, "line"));

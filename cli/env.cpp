@@ -54,7 +54,7 @@ ExitCode Description::run() const {
                 (audited ? audit_text(*audited) : spoilers_text(findings)) +
                 (expecting ? shortfalls_text(expect, expectation, missing) : ""));
   if (!missing.empty() || (audited && has_fault(audited->problems))) return ExitCode::failed;
-  // What is asked and was not looked at may not hold.
+  // An expectation that nobody looked at may not hold.
   return expectation.left_out.empty() ? ExitCode::ok : ExitCode::no_data;
 }
 

@@ -59,7 +59,7 @@ Parts parts_of(std::string_view spelling) {
   return parts;
 }
 
-// Whether the word is neither a flag nor an existing folder; "-" is stdout.
+// Tells a file from a flag and from an existing folder; "-" is stdout.
 bool is_file(const std::string& word) {
   std::error_code none;
   return (word == "-" || !word.starts_with("-")) && !std::filesystem::is_directory(word, none);

@@ -74,7 +74,7 @@ std::vector<std::string> library_folders(const Root& root) {
 std::string slow_link(const Root& root, const std::string& pci) {
   const auto folder = "sys/bus/pci/devices/" + pci + "/";
   std::string slow;
-  // What the slot lacks, the device cannot have.
+  // The device cannot have what the slot lacks.
   const auto least = [](auto a, auto b) { return a && b ? std::optional(std::min(*a, *b)) : a; };
   const auto width = lanes(root.integer(folder + "current_link_width")),
              max_width = least(lanes(root.integer(folder + "max_link_width")),

@@ -23,7 +23,7 @@ struct Group {
   const KernelEvent* last = nullptr;
 };
 
-// Whether the driver said later in the same boot that the GPU needs no recovery any more.
+// Tells whether the driver said later in the same boot that the GPU needs no recovery any more.
 bool recovered(const KernelEvent& event, const std::vector<KernelEvent>& events) {
   const auto moment = [](const KernelEvent& one) { return one.unix_seconds ? one.unix_seconds : one.uptime_seconds; };
   return event.kind == "xid" && std::ranges::any_of(events, [&](const KernelEvent& other) {

@@ -68,7 +68,7 @@ bool runs_backwards(const std::vector<LogLine>& lines, std::optional<bool>& know
 
 }  // namespace
 
-// Whether another boot begins between the line and the one before it in the log.
+// Tells whether another boot begins between the line and the one before it in the log.
 bool EventCounts::begins_boot(const LogLine& line, bool backwards) {
   const auto uptime_before = std::exchange(uptime_, line.uptime_seconds);
   bool begins = line.boot == BootChange::other;
@@ -148,8 +148,8 @@ void EventCounts::add(const LogLine& message, bool earlier_boot) {
   }
 }
 
-// What is dated before the machine's boot, but in the log stands between the beginning of that boot and its end, was
-// dated by a clock that was wrong then.
+// A clock that was wrong dated the messages that are before the machine's boot by their date, and in the log between
+// the beginning of that boot and its end.
 void EventCounts::settle() {
   const bool same_boot = reaches_ && began_;
   auto all = std::exchange(events_, {});

@@ -19,7 +19,7 @@ namespace assay::audit {
 
 namespace {
 
-// What to do with a file that is no text; empty: nothing is known of it.
+// Says what to do with a file that is no text; empty if nothing is known of it.
 std::string_view remedy_for(std::string_view start) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> magics = {
       {{"\x1f\x8b", "it is compressed: zcat FILE | assay audit --log -"},
