@@ -52,13 +52,13 @@ std::string pairs_of(const ab::Result& result) { return plural(static_cast<std::
 Document ab_document(const ab::Result& result, const ab::Options& options) {
   Table table{"cases",
               "",
-              {{"case", "case"},
-               {"a", "A", Align::right},
-               {"b", "B", Align::right},
-               {"speed", "speed", Align::right},
-               {"interval", fmt::format("{:g} %", 100 * (1 - options.error)), Align::right},
-               {"pairs", "pairs", Align::right},
-               {"verdict", "verdict"}},
+              {{"case"},
+               right("a", "A"),
+               right("b", "B"),
+               right("speed"),
+               right("interval", fmt::format("{:g} %", 100 * (1 - options.error))),
+               right("pairs"),
+               {"verdict"}},
               {}};
   for (const ab::Case& one : result.cases) {
     const ab::Outcome& outcome = one.outcome;

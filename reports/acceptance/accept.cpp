@@ -48,7 +48,7 @@ std::string reason_text(const HostCheck& check) {
 }
 
 Table main_table(const Acceptance& acceptance) {
-  Table table{"hosts", "", {{"host", "host"}}, {}};
+  Table table{"hosts", "", {{"host"}}, {}};
   for (const std::string_view name : accept_checks) table.columns.push_back({std::string(name), std::string(name)});
   for (const AcceptedHost& host : acceptance.hosts) {
     std::vector<Cell> row = {{one_line(host.host, 80), host.host, tone_of(host.state())}};
@@ -64,10 +64,7 @@ Table main_table(const Acceptance& acceptance) {
 
 // What decided each check, for the page.
 Table checks_table(const Acceptance& acceptance) {
-  Table table{"accept-checks",
-              "",
-              {{"host", "host"}, {"check", "check"}, {"state", "state"}, {"figure", "figure"}, {"reason", "reason"}},
-              {}};
+  Table table{"accept-checks", "", {{"host"}, {"check"}, {"state"}, {"figure"}, {"reason"}}, {}};
   for (const AcceptedHost& host : acceptance.hosts)
     for (const std::string_view name : accept_checks) {
       const HostCheck& check = check_of(host, name);

@@ -27,14 +27,8 @@ std::string case_text(const LearnedFloor& floor) {
 
 Table floors_table(const LearnedFloors& learned) {
   Table table{"learned", "", {}, {}};
-  table.columns = {{"case", "case"},
-                   {"median", "median", Align::right},
-                   {"machines", "machines", Align::right},
-                   {"runs", "runs", Align::right},
-                   {"between", "between", Align::right},
-                   {"within", "within", Align::right},
-                   {"limit", "floor", Align::right},
-                   {"loss", "finds a loss of", Align::right}};
+  table.columns = {{"case"},         right("median"), right("machines"),       right("runs"),
+                   right("between"), right("within"), right("limit", "floor"), right("loss", "finds a loss of")};
   for (const LearnedFloor& each : learned.cases) {
     if (!each.limit) continue;
     const auto sigma = [](const std::optional<double>& value) {

@@ -79,15 +79,15 @@ std::set<std::string> machines_of(const std::vector<CostLine>& lines) {
 // Terms side by side, one row per case and kind of result; the machine is in the title if there is only one.
 Table side_by_side(const std::vector<CostLine>& lines, const std::vector<Basis>& bases) {
   const std::set<std::string> machines = machines_of(lines);
-  Table table{"cost_summary", "", {{"case", "case"}}};
+  Table table{"cost_summary", "", {{"case"}}};
   if (machines.size() > 1) table.columns.push_back({"machine", "machine"});
   table.columns.push_back({"per", "per"});
   for (const Basis basis : bases) {
     std::string id(name_of(basis));
     std::ranges::replace(id, ' ', '_');
-    table.columns.push_back({basis == Basis::given ? "price" : id, std::string(name_of(basis)), Align::right});
+    table.columns.push_back(right(basis == Basis::given ? "price" : id, std::string(name_of(basis))));
   }
-  table.columns.push_back({"ci95", "95 %", Align::right});
+  table.columns.push_back(right("ci95", "95 %"));
   table.columns.push_back({"stands_for", "from"});
   std::size_t rows = 0;
   for (const CostLine& line : lines) {
@@ -152,20 +152,20 @@ std::string hourly_text(const HourlyPrice& price) {
 Table every_cost(const std::vector<CostLine>& lines) {
   Table table{"cost",
               "",
-              {{"case", "case"},
-               {"machine", "machine"},
+              {{"case"},
+               {"machine"},
                {"stands_for", "from"},
-               {"per", "per"},
-               {"basis", "basis"},
-               {"usd", "cost", Align::right},
-               {"interval", "95 % interval", Align::right},
-               {"price", "price per machine", Align::right},
-               {"machines", "machines", Align::right},
-               {"region", "region"},
-               {"date", "date"},
-               {"source", "source"},
-               {"warnings", "warnings"},
-               {"record", "record"}}};
+               {"per"},
+               {"basis"},
+               right("usd", "cost"),
+               right("interval", "95 % interval"),
+               right("price", "price per machine"),
+               right("machines"),
+               {"region"},
+               {"date"},
+               {"source"},
+               {"warnings"},
+               {"record"}}};
   for (const CostLine& line : lines) {
     for (const HourlyPrice& price : line.offers) {
       std::vector<std::string> warnings = price.warnings;
@@ -199,13 +199,13 @@ Table every_cost(const std::vector<CostLine>& lines) {
 Table energy_table(const std::vector<CostLine>& lines) {
   Table table{"energy",
               "",
-              {{"case", "case"},
-               {"machine", "machine"},
+              {{"case"},
+               {"machine"},
                {"stands_for", "from"},
-               {"per", "per"},
-               {"sensor", "sensor"},
-               {"energy", "energy", Align::right},
-               {"kwh", "kWh", Align::right},
+               {"per"},
+               {"sensor"},
+               right("energy"),
+               right("kwh", "kWh"),
                {"interval", "95 %"}}};
   for (const CostLine& line : lines) {
     for (const Power& power : line.power) {

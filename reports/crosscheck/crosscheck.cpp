@@ -38,12 +38,12 @@ Json crosscheck_json(const crosscheck::Result& result) {
 Document crosscheck_document(const crosscheck::Result& result) {
   Table table{"ratios",
               "",
-              {{"test", "test"},
-               {"bytes", "size", Align::right},
-               {"ours", "ours", Align::right},
-               {"theirs", "theirs", Align::right},
-               {"ratio", "ratio", Align::right},
-               {"interval", "95 %", Align::right},
+              {{"test"},
+               right("bytes", "size"),
+               right("ours"),
+               right("theirs"),
+               right("ratio"),
+               right("interval", "95 %"),
                {"state", "verdict"}},
               {}};
   for (const crosscheck::Row& row : result.rows)

@@ -55,12 +55,12 @@ std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all, const
   Section section{"diagnosis", "What holds it back", {}};
   Table table{"diagnosis",
               "",
-              {{"rule", "rule"},
-               {"state", "state"},
-               {"case", "case"},
+              {{"rule"},
+               {"state"},
+               {"case"},
                {"evidence", "what was seen"},
-               {"ceiling", "gain", Align::right},
-               {"usd_per_hour", "costs", Align::right}}};
+               right("ceiling", "gain"),
+               right("usd_per_hour", "costs")}};
   bool priced = false;
   for (const Diagnosis& one : all)
     for (std::size_t i = 0; i < std::min(one.fired.size(), max_rows); ++i) {

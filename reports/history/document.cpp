@@ -23,11 +23,11 @@ namespace assay::history {
 
 namespace {
 
-using report::Align;
 using report::Cell;
 using report::count_cell;
 using report::Document;
 using report::no_cell;
+using report::right;
 using report::Section;
 using report::Table;
 using report::text_cell;
@@ -61,14 +61,10 @@ std::string why(const Event& event) {
 }
 
 const std::vector<report::Column>& event_columns() {
-  static const std::vector<report::Column> columns = {{"id", "event"},
-                                                      {"state", "state"},
-                                                      {"kind", "kind"},
-                                                      {"between", "between"},
-                                                      {"what", "what"},
-                                                      {"shift", "speed", Align::right},
-                                                      {"series", "series", Align::right},
-                                                      {"why", "cause or decision"}};
+  static const std::vector<report::Column> columns = {{"id", "event"}, {"state"},
+                                                      {"kind"},        {"between"},
+                                                      {"what"},        right("shift", "speed"),
+                                                      right("series"), {"why", "cause or decision"}};
   return columns;
 }
 
@@ -178,9 +174,9 @@ Section suspect_section(const History& history) {
   Table table{"suspects",
               "",
               {{"id", "suspect"},
-               {"between", "between"},
-               {"series", "series"},
-               {"shift", "speed", Align::right},
+               {"between"},
+               {"series"},
+               right("shift", "speed"),
                {"needs", "nights still needed"},
                {"note", ""}},
               {}};
@@ -236,13 +232,13 @@ Section silent_section(const History& history, const View& view) {
 Section noise_section(const History& history) {
   Table table{"noise",
               "",
-              {{"family", "family"},
-               {"series", "series", Align::right},
-               {"detectable", "detectable", Align::right},
-               {"within", "in a run", Align::right},
-               {"runs", "of runs", Align::right},
-               {"nights", "of nights", Align::right},
-               {"machines", "of machines", Align::right},
+              {{"family"},
+               right("series"),
+               right("detectable"),
+               right("within", "in a run"),
+               right("runs", "of runs"),
+               right("nights", "of nights"),
+               right("machines", "of machines"),
                {"buy", "what would help"}},
               {}};
   const auto known = detectable(history);
@@ -299,12 +295,7 @@ Section series_section(const History& history, const std::vector<std::size_t>& c
                         {}};
   Table table{"series",
               "",
-              {{"series", "series"},
-               {"nights", "nights", Align::right},
-               {"first", "first", Align::right},
-               {"last", "last", Align::right},
-               {"noise", "noise", Align::right},
-               {"detectable", "detectable", Align::right}},
+              {{"series"}, right("nights"), right("first"), right("last"), right("noise"), right("detectable")},
               {}};
   std::size_t left_out = 0;
   for (const std::size_t index : chosen) {

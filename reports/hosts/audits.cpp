@@ -44,14 +44,7 @@ std::string problems_text(const AuditedHost& host) {
 }
 
 Table host_table(const std::vector<AuditedHost>& hosts) {
-  Table table{"hosts",
-              "",
-              {{"host", "host"},
-               {"state", "state"},
-               {"faults", "faults", Align::right},
-               {"warnings", "warnings", Align::right},
-               {"problems", "problems"}},
-              {}};
+  Table table{"hosts", "", {{"host"}, {"state"}, right("faults"), right("warnings"), {"problems"}}, {}};
   for (const AuditedHost& host : hosts) {
     const bool ok = host.state == AuditState::ok;
     const std::size_t faults = host.count(Severity::fault), warnings = host.count(Severity::warning);
@@ -81,15 +74,7 @@ Table problem_table(const std::vector<AuditedHost>& hosts) {
       if (!kind.first) kind.first = &problem;
       if (kind.hosts.empty() || kind.hosts.back() != host.host) kind.hosts.push_back(host.host);
     }
-  Table table{"problems",
-              "",
-              {{"problem", "problem"},
-               {"severity", "severity"},
-               {"hosts", "hosts"},
-               {"seen", "seen"},
-               {"meaning", "meaning"},
-               {"fix", "fix"}},
-              {}};
+  Table table{"problems", "", {{"problem"}, {"severity"}, {"hosts"}, {"seen"}, {"meaning"}, {"fix"}}, {}};
   for (const auto& [key, kind] : kinds)
     table.rows.push_back({{key.second, nullptr},
                           {word_of(kind.first->severity), nullptr, key.first ? Tone::warn : Tone::bad},
@@ -106,7 +91,7 @@ std::string effect_text(const DriftEffect& effect) {
 }
 
 Table drift_table(const std::vector<Drift>& drift) {
-  Table table{"drift", "", {{"fact", "fact"}, {"majority", "most have"}, {"differ", "who differs"}}, {}};
+  Table table{"drift", "", {{"fact"}, {"majority", "most have"}, {"differ", "who differs"}}, {}};
   const bool effects = std::any_of(drift.begin(), drift.end(), [](const Drift& one) { return one.effect; });
   if (effects) table.columns.push_back({"effect", "most affected figure"});
   for (const Drift& one : drift) {

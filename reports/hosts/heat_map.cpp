@@ -74,10 +74,7 @@ class Pairs {
   Table slowest() const {
     Table table{"slowest_pairs",
                 "The slowest pairs",
-                {{"from", "from"},
-                 {"to", "to"},
-                 {"value", matrix_.metric, Align::right},
-                 {"times", "of the median", Align::right}},
+                {{"from"}, {"to"}, right("value", matrix_.metric), right("times", "of the median")},
                 {}};
     for (std::size_t i = 0; i < std::min(pairs_.size(), max_pairs); ++i) {
       const Pair& pair = pairs_[i];
@@ -97,8 +94,8 @@ class Pairs {
     std::string title = fmt::format("{}, {}, from row to column", matrix_.metric, unit.name);
     if (shown.size() < members())
       title += fmt::format("; the {} of {} with the slowest links", shown.size(), members());
-    Table table{"pairs", std::move(title), {{"from", "from"}}, {}};
-    for (const std::size_t to : shown) table.columns.push_back({"to_" + names_[to], names_[to], Align::right});
+    Table table{"pairs", std::move(title), {{"from"}}, {}};
+    for (const std::size_t to : shown) table.columns.push_back(right("to_" + names_[to], names_[to]));
     for (const std::size_t from : shown) {
       std::vector<Cell> row{{names_[from], nullptr}};
       for (const std::size_t to : shown) row.push_back(cell(from, to, unit));

@@ -102,13 +102,13 @@ std::size_t outliers_of(const HostCase& one) {
 Table summary(const std::vector<HostCase>& cases) {
   Table table{"hosts",
               "",
-              {{"case", "case"},
-               {"hosts", "hosts", Align::right},
-               {"median", "median host", Align::right},
+              {{"case"},
+               right("hosts"),
+               right("median", "median host"),
                {"least", "min"},
                {"most", "max"},
-               {"spread", "spread", Align::right},
-               {"outliers", "outliers", Align::right}},
+               right("spread"),
+               right("outliers")},
               {}};
   for (const HostCase& one : cases) {
     if (table.rows.size() >= max_rows) break;
@@ -142,8 +142,8 @@ Cell host_cell(const HostCase& one, const HostFigure& host) {
 Table side_by_side(const std::vector<HostCase>& cases, const std::set<std::string>& names) {
   std::vector<std::string> hosts(names.begin(), names.end());
   std::sort(hosts.begin(), hosts.end(), natural_less);
-  Table table{"hosts_side_by_side", "Side by side", {{"case", "case"}}, {}};
-  for (const std::string& host : hosts) table.columns.push_back({"host_" + host, host, Align::right});
+  Table table{"hosts_side_by_side", "Side by side", {{"case"}}, {}};
+  for (const std::string& host : hosts) table.columns.push_back(right("host_" + host, host));
   for (const HostCase& one : cases) {
     if (table.rows.size() >= max_rows) break;
     std::vector<Cell> row{{one.title, one.hosts.front().newest->record->key}};
@@ -161,13 +161,13 @@ Table side_by_side(const std::vector<HostCase>& cases, const std::set<std::strin
 Section figures(const std::vector<HostCase>& cases) {
   Table table{"host_figures",
               "",
-              {{"case", "case"},
-               {"host", "host"},
-               {"median", "figure", Align::right},
-               {"ci95", "95 %", Align::right},
-               {"off", "off the median", Align::right},
-               {"z", "robust z", Align::right},
-               {"runs", "runs", Align::right}},
+              {{"case"},
+               {"host"},
+               right("median", "figure"),
+               right("ci95", "95 %"),
+               right("off", "off the median"),
+               right("z", "robust z"),
+               right("runs")},
               {}};
   std::size_t left_out = 0;
   for (const HostCase& one : cases) {

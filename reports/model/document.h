@@ -10,6 +10,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -41,9 +42,13 @@ enum class Align { left, right };
 
 struct Column {
   std::string id;  // member name in JSON
-  std::string title;
+  std::string title = id;
   Align align = Align::left;
 };
+
+// A column of numbers.
+inline Column right(const std::string& id) { return {id, id, Align::right}; }
+inline Column right(std::string id, std::string title) { return {std::move(id), std::move(title), Align::right}; }
 
 struct Table {
   std::string id;

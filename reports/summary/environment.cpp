@@ -115,9 +115,7 @@ std::map<std::string, std::string> facts_of(const RunSet& runs, const MachineRun
 }
 
 std::optional<Table> findings_table(const RunSet& runs, const std::vector<MachineRuns>& machines) {
-  Table table{"findings",
-              "Findings that affect the figures",
-              {{"severity", "severity"}, {"seen", "seen"}, {"effect", "effect"}, {"fix", "fix"}}};
+  Table table{"findings", "Findings that affect the figures", {{"severity"}, {"seen"}, {"effect"}, {"fix"}}};
   if (machines.size() > 1) table.columns.push_back({"machines", "machines"});
   std::map<std::vector<std::string>, std::vector<std::string>> found;  // severity, seen, effect, fix: machines
   for (const MachineRuns& machine : machines) {
@@ -148,7 +146,7 @@ std::vector<Section> environment_sections(const RunSet& runs) {
   std::vector<std::string> order;
   std::vector<std::map<std::string, std::string>> facts;
   for (std::size_t i = 0; i < columns; ++i) facts.push_back(facts_of(runs, machines[i], order));
-  Table table{"environment", "", {{"fact", "fact"}}};
+  Table table{"environment", "", {{"fact"}}};
   for (std::size_t i = 0; i < columns; ++i)
     table.columns.push_back({machines.size() == 1 ? "value" : fmt::format("machine_{}", i + 1),
                              machines.size() == 1 ? "value" : machines[i].title});
