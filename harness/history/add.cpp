@@ -107,7 +107,7 @@ RunDirectories run_directories(const std::vector<std::string>& given) {
     find_runs(path, inside);
     if (inside.found.empty() && inside.unreadable.empty())
       throw UsageError(fmt::format("history add: {} holds no run (no run.json)", path));
-    std::sort(inside.found.begin(), inside.found.end());
+    std::ranges::sort(inside.found);
     for (const fs::path& dir : inside.found) add(dir);
     all.unreadable.insert(all.unreadable.end(), inside.unreadable.begin(), inside.unreadable.end());
   }

@@ -35,7 +35,7 @@ std::vector<CaseRuns> cases_of(const RunSet& runs, const std::vector<std::size_t
       cases[place->second].entries.push_back(&entry);
     }
   }
-  for (CaseRuns& one : cases) std::reverse(one.entries.begin(), one.entries.end());
+  for (CaseRuns& one : cases) std::ranges::reverse(one.entries);
   return cases;
 }
 

@@ -43,8 +43,8 @@ RunMachine machine_of(const RunData& run) {
     for (const Record& record : run.records)
       for (const RankResult& rank : record.ranks)
         if (!rank.host.empty()) machine.hosts.push_back(rank.host);
-  std::sort(machine.hosts.begin(), machine.hosts.end());
-  machine.hosts.erase(std::unique(machine.hosts.begin(), machine.hosts.end()), machine.hosts.end());
+  std::ranges::sort(machine.hosts);
+  machine.hosts.erase(std::ranges::unique(machine.hosts), machine.hosts.end());
 
   std::vector<std::string> parts;
   if (!machine.cpu.empty()) parts.push_back(machine.cpu);

@@ -129,8 +129,7 @@ std::vector<std::string> lines_of(const AcceptedHost& host) {
 
 std::string counts_text(const Acceptance& acceptance) {
   const auto count = [&](Fitness state) {
-    return std::count_if(acceptance.hosts.begin(), acceptance.hosts.end(),
-                         [state](const AcceptedHost& host) { return host.state() == state; });
+    return std::ranges::count_if(acceptance.hosts, [state](const AcceptedHost& host) { return host.state() == state; });
   };
   const std::size_t floors = acceptance.not_measured.size();
   return fmt::format("hosts passed: {} · failed: {} · inconclusive: {}{}{}{}", count(Fitness::pass),
@@ -172,7 +171,7 @@ Document accept_document(const Acceptance& acceptance) {
   for (const AcceptedHost& host : acceptance.hosts) {
     const Fitness state = host.state();
     // What was not run anywhere is said above.
-    if (std::none_of(host.checks.begin(), host.checks.end(), [](const auto& one) {
+    if (std::ranges::none_of(host.checks, [](const auto& one) {
           return one.second.state == Fitness::fail || one.second.state == Fitness::unsure;
         }))
       continue;

@@ -41,10 +41,9 @@ const Judgement* decisive(const FloorResult& result) {
 }
 
 std::size_t judged_records(const FloorResult& result) {
-  return static_cast<std::size_t>(
-      std::count_if(result.records.begin(), result.records.end(), [](const Judgement& each) {
-        return each.outcome == Outcome::fail || each.outcome == Outcome::inconclusive || each.outcome == Outcome::pass;
-      }));
+  return static_cast<std::size_t>(std::ranges::count_if(result.records, [](const Judgement& each) {
+    return each.outcome == Outcome::fail || each.outcome == Outcome::inconclusive || each.outcome == Outcome::pass;
+  }));
 }
 
 std::string line_of(const FloorResult& result) {
@@ -143,9 +142,7 @@ Json result_json(const FloorResult& result) {
   json["counts"] = Json::object();
   for (const Outcome outcome :
        {Outcome::pass, Outcome::fail, Outcome::inconclusive, Outcome::unusable, Outcome::refused})
-    json["counts"][std::string(name_of(outcome))] =
-        std::count_if(result.records.begin(), result.records.end(),
-                      [outcome](const Judgement& each) { return each.outcome == outcome; });
+    json["counts"][std::string(name_of(outcome))] = std::ranges::count(result.records, outcome, &Judgement::outcome);
   json["records"] = Json::array();
   for (std::size_t i = 0; i < std::min(result.records.size(), max_in_json); ++i)
     json["records"].push_back(record_json(result.records[i]));

@@ -318,7 +318,7 @@ Section series_section(const History& history, const std::vector<std::size_t>& c
 
 std::string counts(const History& history) {
   const std::vector<Event>& events = history.found.events;
-  const auto count = [&](auto test) { return std::count_if(events.begin(), events.end(), test); };
+  const auto count = [&](auto test) { return std::ranges::count_if(events, test); };
   const auto of = [&](EventKind kind) {
     return count([&](const Event& one) { return one.kind == kind && one.state == EventState::open; });
   };
@@ -344,9 +344,7 @@ Document headed(const History& history) {
     arrived += fmt::format(", {} of them on another machine", history.arrival.replaced.size());
   document.headline = fmt::format("{} series, {}; {}", format_number(static_cast<double>(history.series.size()), 0),
                                   promise(history.options), arrived);
-  const auto any = [&](auto test) {
-    return std::any_of(history.found.events.begin(), history.found.events.end(), test);
-  };
+  const auto any = [&](auto test) { return std::ranges::any_of(history.found.events, test); };
   if (any([](const Event& event) { return event.alarms(); }))
     document.tone = Tone::bad;
   else if (!history.arrival.enough() || history.arrival.judged == 0 || sight_of(history).is_blind() ||
@@ -386,8 +384,7 @@ EventSet seen(const History& history, const View& view) {
   std::erase_if(set.events, [&](const Event& event) {
     if (view.since && event.first_after < *view.since) return true;
     if (event.series.empty()) return !view.shows(event.subject);
-    return std::none_of(event.series.begin(), event.series.end(),
-                        [&](const EventSeries& one) { return shown(one.series); });
+    return std::ranges::none_of(event.series, [&](const EventSeries& one) { return shown(one.series); });
   });
   std::erase_if(set.suspects, [&](const Suspect& suspect) { return !shown(suspect.series); });
   return set;

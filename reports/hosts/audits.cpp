@@ -92,7 +92,7 @@ std::string effect_text(const DriftEffect& effect) {
 
 Table drift_table(const std::vector<Drift>& drift) {
   Table table{"drift", "", {{"fact"}, {"majority", "most have"}, {"differ", "who differs"}}, {}};
-  const bool effects = std::any_of(drift.begin(), drift.end(), [](const Drift& one) { return one.effect; });
+  const bool effects = std::ranges::any_of(drift, [](const Drift& one) { return one.effect.has_value(); });
   if (effects) table.columns.push_back({"effect", "most affected figure"});
   for (const Drift& one : drift) {
     std::vector<std::string> differ;

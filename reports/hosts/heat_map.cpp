@@ -42,8 +42,7 @@ class Pairs {
       for (std::size_t b = 0; b < names_.size(); ++b)
         if (const double value = matrix_.at(a, b); a != b && std::isfinite(value) && value > 0)
           pairs_.push_back({a, b, value});
-    std::stable_sort(pairs_.begin(), pairs_.end(),
-                     [&](const Pair& a, const Pair& b) { return worse(a.value, b.value); });
+    std::ranges::stable_sort(pairs_, [&](const Pair& a, const Pair& b) { return worse(a.value, b.value); });
     std::vector<double> values;
     for (const Pair& pair : pairs_) values.push_back(pair.value);
     if (!values.empty()) middle_ = median(values);
@@ -131,7 +130,7 @@ class Pairs {
     Cell cell{fmt::format("{:.{}f}", shown, shown < 10 ? 2 : shown < 100 ? 1 : 0), value};
     cell.sort = value;
     const double times = matrix_.better == Better::higher ? middle_ / value : value / middle_;
-    cell.heat = static_cast<int>(std::upper_bound(shades.begin(), shades.end(), times) - shades.begin());
+    cell.heat = static_cast<int>(std::ranges::upper_bound(shades, times) - shades.begin());
     return cell;
   }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr double patience_seconds = 60;  // for a run that was asked to end
 
 bool is_in(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 }  // namespace

@@ -55,10 +55,9 @@ std::vector<UnmeasuredFloor> floors_without_case(const Request& request, const C
   std::vector<UnmeasuredFloor> without = asked.left();
   std::erase_if(without, [&](const UnmeasuredFloor& one) {
     if (!one.floor.device.empty() && one.floor.device != name_of(request.device)) return false;
-    return std::any_of(cases.begin(), cases.end(), [&](const auto& stage) {
-      return std::any_of(stage.second.begin(), stage.second.end(), [&](const PlannedCase& planned) {
-        return measures(request, stage.first, planned, one.floor);
-      });
+    return std::ranges::any_of(cases, [&](const auto& stage) {
+      return std::ranges::any_of(
+          stage.second, [&](const PlannedCase& planned) { return measures(request, stage.first, planned, one.floor); });
     });
   });
   return without;

@@ -130,7 +130,7 @@ std::optional<RunData> Stages::run_of(const Attempt& attempt, HostChecks& checks
   std::optional<RunData> run = attempts_.take_run(attempt);
   if (!run) return run;
   for (const std::string& note : fitness::why_drill({*run}))
-    if (std::find(drills_.begin(), drills_.end(), note) == drills_.end()) drills_.push_back(note);
+    if (std::ranges::find(drills_, note) == drills_.end()) drills_.push_back(note);
   return run;
 }
 

@@ -37,7 +37,7 @@ RunData as_acceptance(RunData run) {
 std::string host_of(const Record& record, const std::vector<std::string>& hosts) {
   const auto named = record.identity().hosts;
   for (const std::string& name : named)
-    if (std::find(hosts.begin(), hosts.end(), name) != hosts.end()) return name;
+    if (std::ranges::find(hosts, name) != hosts.end()) return name;
   return hosts.size() == 1 ? hosts.front() : named.empty() ? std::string() : named.front();
 }
 
@@ -245,7 +245,7 @@ std::vector<std::string> at_fault(const Record& record, const std::vector<std::s
     return {};
   std::vector<std::string> named = failure.hosts;
   if (named.empty()) named.push_back(failure.host);
-  std::erase_if(named, [&](const auto& name) { return std::find(hosts.begin(), hosts.end(), name) == hosts.end(); });
+  std::erase_if(named, [&](const auto& name) { return std::ranges::find(hosts, name) == hosts.end(); });
   return named;
 }
 

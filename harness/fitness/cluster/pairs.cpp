@@ -110,7 +110,7 @@ std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, co
   Pairs named, left = slow;
   const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
   while (!left.empty()) {
-    const auto [host, others] = *std::max_element(left.begin(), left.end(), fewer);
+    const auto [host, others] = *std::ranges::max_element(left, fewer);
     std::set<std::string> blamed = {host};
     if (others.size() == 1 && left[*others.begin()].size() == 1) blamed.insert(*others.begin());
     for (const std::string& one : blamed) named[one] = slow[one];

@@ -32,7 +32,7 @@ void UnmeasuredFloors::expect(const Floors& floors, bool only_required) {
 
 void UnmeasuredFloors::add(const CheckResult& result) {
   for (const FloorResult& one : result.results) {
-    const auto left = std::find_if(left_.begin(), left_.end(), [&](const UnmeasuredFloor& each) {
+    const auto left = std::ranges::find_if(left_, [&](const UnmeasuredFloor& each) {
       return each.file == result.floors->file && each.floor.pointer == one.floor->pointer;
     });
     if (left == left_.end()) continue;

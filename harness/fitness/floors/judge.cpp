@@ -47,8 +47,7 @@ std::string hardware_difference(const Floor& floor, const Entry& entry) {
   std::erase(names, "");
   if (floor.hardware.empty() || names.empty()) return {};
   for (const std::string& pattern : floor.hardware)
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(pattern, name); }))
-      return {};
+    if (std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); })) return {};
   return fmt::format("other hardware: {}, the floor is for {}", one_line(names.front(), 80),
                      one_line(fmt::format("{}", fmt::join(floor.hardware, ", ")), 200));
 }

@@ -84,14 +84,13 @@ std::string hardware_of(const Entry& entry, const RunMachine& machine) {
 std::string why_not(const Entry& entry, const Metric* metric, const LearnOptions& options) {
   const Record& record = *entry.record;
   if (const auto why = why_left_out(record)) return why->what;
-  if (std::any_of(record.checks.begin(), record.checks.end(), [](const Check& check) { return !check.passed; }))
-    return "failed";
+  if (std::ranges::any_of(record.checks, [](const Check& check) { return !check.passed; })) return "failed";
   if (!options.disturbed && disturbed(record))
     return fmt::format("{}: others used its CPUs, or its GPU was slowed down", busy);
   if (!metric || !std::isfinite(*metric->value) || *metric->value <= 0 || metric->unit.empty())
     return "has no figure above 0 with a unit";
   const auto units = units_of(metric->name, record.family);
-  if (!units.empty() && std::find(units.begin(), units.end(), metric->unit) == units.end())
+  if (!units.empty() && std::ranges::find(units, metric->unit) == units.end())
     return fmt::format("its {} is in {}, which floors do not know", one_line(metric->name, 40),
                        one_line(metric->unit, 40));
   return {};
@@ -247,8 +246,7 @@ std::vector<MachineApart> find_apart(const Cases& cases, double error) {
   }
   std::vector<MachineApart> all;
   for (auto& [machine, apart] : worst) all.push_back(std::move(apart));
-  std::stable_sort(all.begin(), all.end(),
-                   [](const MachineApart& a, const MachineApart& b) { return a.difference < b.difference; });
+  std::ranges::stable_sort(all, {}, &MachineApart::difference);
   return all;
 }
 
@@ -387,7 +385,7 @@ void see_machines(const Cases& cases, LearnedFloors& learned) {
 
 std::size_t LearnedFloors::floors() const {
   return static_cast<std::size_t>(
-      std::count_if(cases.begin(), cases.end(), [](const LearnedFloor& each) { return each.limit.has_value(); }));
+      std::ranges::count_if(cases, [](const LearnedFloor& each) { return each.limit.has_value(); }));
 }
 
 ExitCode LearnedFloors::code() const {
@@ -439,9 +437,8 @@ LearnedFloors learn(const RunSet& runs, const LearnOptions& options) {
   if (options.same_machine)
     runs_apart =
         find_runs_apart(cases, options.outliers, apart_error / static_cast<double>(cases.size()), learned.notes);
-  learned.tried = static_cast<std::size_t>(std::count_if(cases.begin(), cases.end(), [&](const auto& one) {
-    return count_units(one.second, options.same_machine) >= min_units;
-  }));
+  learned.tried = static_cast<std::size_t>(std::ranges::count_if(
+      cases, [&](const auto& one) { return count_units(one.second, options.same_machine) >= min_units; }));
   // Bonferroni: holds however the cases of a machine depend on each other, and whichever of them give no floor.
   learned.floor_rate = options.false_fail / static_cast<double>(std::max<std::size_t>(1, learned.tried));
   for (const auto& [id, samples] : cases) {

@@ -87,8 +87,7 @@ Json floors_of(const LearnedFloors& learned) {
 bool is_learned(const std::filesystem::path& file) {
   try {
     const Floors floors = load_floors(file);
-    return std::all_of(floors.floors.begin(), floors.floors.end(),
-                       [](const Floor& floor) { return floor.source.starts_with(mark); });
+    return std::ranges::all_of(floors.floors, [](const Floor& floor) { return floor.source.starts_with(mark); });
   } catch (const UsageError&) {
     return false;
   }

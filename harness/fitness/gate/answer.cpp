@@ -27,9 +27,8 @@ const Figure* worst_figure(const TestOutcome& test) {
 }
 
 TestState state_of(const TestOutcome& test) {
-  const bool slow =
-      test.state == TestState::passed && std::any_of(test.figures.begin(), test.figures.end(),
-                                                     [](const Figure& figure) { return judge(figure).has_value(); });
+  const bool slow = test.state == TestState::passed &&
+                    std::ranges::any_of(test.figures, [](const Figure& figure) { return judge(figure).has_value(); });
   return slow ? TestState::slow : test.state;
 }
 
@@ -54,8 +53,8 @@ std::string test_line(const TestOutcome& test) {
 std::string short_text(const Request& request, const Answer& answer) {
   const auto& findings = answer.decision.findings;
   if (answer.decision.verdict == Fitness::pass) return "nothing found";
-  const auto weighty = std::count_if(findings.begin(), findings.end(),
-                                     [](const Finding& one) { return one.severity != Severity::info; });
+  const auto weighty =
+      std::ranges::count_if(findings, [](const Finding& one) { return one.severity != Severity::info; });
   std::string found = weighty > 0 ? line_of(request.catalogue, findings.front()) : std::string();
   if (weighty > 1) found += fmt::format(" (and {} more)", weighty - 1);
   if (answer.decision.verdict != Fitness::unknown) return found;
@@ -98,7 +97,7 @@ std::string answer_text(const Request& request, const Answer& answer, ExitStyle 
     case ExitStyle::npd: return injected + short_text(request, answer) + "\n";
     case ExitStyle::nagios: {
       std::string text = short_text(request, answer);
-      std::replace(text.begin(), text.end(), '|', '/');  // what follows a bar is performance data
+      std::ranges::replace(text, '|', '/');  // what follows a bar is performance data
       return fmt::format("ASSAY {} - {}{} | seconds={:.2f}s;;;0;{:g}\n", name_of(answer.decision.verdict, nagios_words),
                          injected, text, answer.seconds, request.budget);
     }

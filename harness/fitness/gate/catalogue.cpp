@@ -84,8 +84,7 @@ void check_names(const Catalogue& catalogue, const Cursor& at) {
   for (const Code& code : catalogue.codes) {
     if (!seen.insert(code.code).second || !seen.insert(code.id).second)
       at.error(fmt::format("{} or its id {} stands there twice", code.code, code.id));
-    if (std::none_of(catalogue.tests.begin(), catalogue.tests.end(),
-                     [&](const Test& test) { return test.name == code.test; }))
+    if (std::ranges::none_of(catalogue.tests, [&](const Test& test) { return test.name == code.test; }))
       at.error(fmt::format("{}: no test {}", code.code, code.test));
   }
   for (const Test& test : catalogue.tests)
@@ -102,8 +101,7 @@ void check_names(const Catalogue& catalogue, const Cursor& at) {
 }  // namespace
 
 const Code* Catalogue::find(std::string_view word) const {
-  const auto found =
-      std::find_if(codes.begin(), codes.end(), [&](const Code& one) { return one.id == word || one.code == word; });
+  const auto found = std::ranges::find_if(codes, [&](const Code& one) { return one.id == word || one.code == word; });
   return found == codes.end() ? nullptr : &*found;
 }
 
@@ -124,7 +122,7 @@ std::vector<const Test*> Catalogue::choose(double seconds, bool gpus) const {
   std::vector<const Test*> chosen;
   for (const Test& test : tests)
     if (test.device != "cuda" || gpus) chosen.push_back(&test);
-  std::stable_sort(chosen.begin(), chosen.end(), [&](const Test* a, const Test* b) {
+  std::ranges::stable_sort(chosen, [&](const Test* a, const Test* b) {
     if (a->required != b->required) return a->required;
     return codes_of[a->name] / a->seconds > codes_of[b->name] / b->seconds;
   });

@@ -38,7 +38,7 @@ bool fleeting(std::string_view name) {
                                                       "gpu.errors.nvlink",
                                                       "gpu.errors.nvlink_corrected",
                                                       "gpu.errors.pcie_replays"};
-  return std::find(names.begin(), names.end(), name) != names.end() || name.starts_with("findings");
+  return std::ranges::find(names, name) != names.end() || name.starts_with("findings");
 }
 
 // Leaves by dotted name. Elements of an array of objects (GPUs, caches) give one fact per member: the text that all
@@ -54,7 +54,7 @@ void flatten(const Json& value, const std::string& name, Facts& facts) {
     facts[name] = scalar_text(value);
     return;
   }
-  const bool plain = std::none_of(value.begin(), value.end(), [](const Json& one) { return one.is_structured(); });
+  const bool plain = std::ranges::none_of(value, [](const Json& one) { return one.is_structured(); });
   if (plain) {
     std::vector<std::string> words;
     for (const Json& one : value) words.push_back(scalar_text(one));
