@@ -211,7 +211,7 @@ void Problems::add(const std::string& pointer, const std::string& what) {
 
 void Problems::raise() const {
   if (empty()) return;
-  std::string all = fmt::format("{}", fmt::join(lines_, "\n"));
+  std::string all = joined(lines_, "\n");
   if (count_ > lines_.size()) all += fmt::format("\n{}: and {} more errors", source_, count_ - lines_.size());
   throw UsageError(all);
 }

@@ -57,7 +57,7 @@ RunMachine machine_of(const RunData& run) {
                                  : fmt::format("{} x {}", gpus.size(), machine.gpu.empty() ? "GPU" : machine.gpu));
   }
   if (!machine.instance_type.empty()) parts.push_back(machine.instance_type);
-  machine.name = fmt::format("{}", fmt::join(parts, ", "));
+  machine.name = joined(parts);
   return machine;
 }
 

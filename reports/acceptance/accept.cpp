@@ -44,7 +44,7 @@ std::string figure_text(const HostCheck& check) {
 
 // Why a check passed or failed: the evidence, else whose figure it is.
 std::string reason_text(const HostCheck& check) {
-  return one_line(check.evidence.empty() ? check.of : fmt::format("{}", fmt::join(check.evidence, "; ")), 400);
+  return one_line(check.evidence.empty() ? check.of : joined(check.evidence, "; "), 400);
 }
 
 Table main_table(const Acceptance& acceptance) {
@@ -98,9 +98,8 @@ Section missing_section(const Acceptance& acceptance) {
       }
     if (!hosts.empty())
       section.blocks.push_back(Text{fmt::format("required, but not run: {}{} ({})", name, why,
-                                                hosts.size() == acceptance.hosts.size()
-                                                    ? std::string("all hosts")
-                                                    : one_line(fmt::format("{}", fmt::join(hosts, ", ")), 400)),
+                                                hosts.size() == acceptance.hosts.size() ? std::string("all hosts")
+                                                                                        : one_line(joined(hosts), 400)),
                                     Tone::warn});
   }
   return section;
@@ -234,7 +233,7 @@ std::string accept_csv(const Acceptance& acceptance) {
       const std::string bound = !check.floor ? "" : check.at_most ? "at_most" : "at_least";
       text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_field(host.host), name, name_of(check.state, check_words),
                           csv_field(check.of), plain(check.figure), check.unit, bound, plain(check.floor),
-                          csv_field(fmt::format("{}", fmt::join(check.evidence, "; "))));
+                          csv_field(joined(check.evidence, "; ")));
     }
   return text;
 }

@@ -65,7 +65,7 @@ std::string culprit_line(const Floor& floor, const Judgement& each) {
   if (!each.culprit.empty()) parts.push_back(each.culprit);
   if (!each.reason.empty()) parts.push_back(each.reason);
   parts.push_back(place_text(each));
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return joined(parts, "; ");
 }
 
 std::vector<std::string> details_of(const FloorResult& result) {
@@ -212,7 +212,7 @@ TestSuite check_suite(const CheckResult& result) {
   suite.name = "assay check " + result.floors->name;
   suite.timestamp = timestamp_of(*result.runs);
   const std::vector<std::string> hosts = hosts_of(*result.runs);
-  suite.hostname = hosts.size() > 8 ? fmt::format("{} hosts", hosts.size()) : fmt::format("{}", fmt::join(hosts, ","));
+  suite.hostname = hosts.size() > 8 ? fmt::format("{} hosts", hosts.size()) : joined(hosts, ",");
   for (const FloorResult& each : result.results) {
     TestCase test;
     test.classname = result.floors->name;
@@ -222,7 +222,7 @@ TestSuite check_suite(const CheckResult& result) {
     if (test.outcome == TestCase::Outcome::skipped)
       test.message = fmt::format("{}: {}", name_of(each.verdict, floor_words), each.reason);
     test.output = line_of(each);
-    test.detail = fmt::format("{}", fmt::join(details_of(each), "\n"));
+    test.detail = joined(details_of(each), "\n");
     if (const Judgement* worst = decisive(each); worst && worst->entry.record->seconds > 0)
       test.seconds = worst->entry.record->seconds;
     suite.cases.push_back(std::move(test));

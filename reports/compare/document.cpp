@@ -72,7 +72,7 @@ class Builder {
     }
     std::ranges::sort(names);
     if (names.size() > 2) return plural(names.size(), "machine");
-    return fmt::format("{}", fmt::join(names, "; "));
+    return joined(names, "; ");
   }
 
   static std::string side(const char* name, const RunSet& set) {

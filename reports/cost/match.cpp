@@ -44,9 +44,7 @@ bool is_kind(const std::string& device, const std::string& kind) {
 bool may_be_kind(const std::string& device, const std::string& kind) {
   const auto want = words_of(kind);
   if (device.empty() || want.empty()) return true;
-  std::string joined;
-  for (const std::string& word : words_of(device)) joined += word;
-  return joined.find(want.front()) != std::string::npos;
+  return joined(words_of(device), "").find(want.front()) != std::string::npos;
 }
 
 std::string usd_text(double usd) { return fmt::format("{:.6g} USD", usd); }
@@ -179,7 +177,7 @@ class Candidates {
     std::vector<double> medians;
     for (const auto& [region, values] : regions) medians.push_back(median(values));
     price.usd = median(medians);
-    price.source = fmt::format("{}", fmt::join(sources, "; "));
+    price.source = joined(sources, "; ");
     price.date = dated ? oldest : "";
     price.region = regions.size() == 1 ? regions.begin()->first : fmt::format("{} regions", regions.size());
     if (lowest->low < highest->high) {

@@ -277,7 +277,7 @@ std::string not_counted(const Ownership& owned) {
   if (!owned.colocation) absent.emplace_back("colocation");
   if (!owned.staff) absent.emplace_back("staff");
   if (!owned.utilisation) absent.emplace_back("idle hours");
-  return fmt::format("{}", fmt::join(absent, ", "));
+  return joined(absent);
 }
 
 }  // namespace assay::report

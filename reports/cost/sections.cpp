@@ -176,21 +176,20 @@ Table every_cost(const std::vector<CostLine>& lines) {
                            {"rule", price.rule}};
       Cell usd = usd_cell(line, &price);
       if (!price.usd) usd.data = {{"value", nullptr}, {"unit", "USD"}, {"ci95", nullptr}};
-      table.rows.push_back(
-          {case_cell(*line.record, line.anchor),
-           {line.machine, nullptr},
-           {line.stands_for, nullptr},
-           {line.per, nullptr},
-           {std::string(name_of(price.basis)), nullptr},
-           std::move(usd),
-           {price.usd ? interval_text(line, price) : "–", line.interval},
-           {hourly_text(price), hourly},
-           count_cell(line.machines),
-           {price.region.empty() ? "–" : price.region, price.region},
-           {price.date.empty() ? "–" : price.date, price.date},
-           {price.source, nullptr},
-           {fmt::format("{}", fmt::join(warnings, "; ")), warnings, warnings.empty() ? Tone::plain : Tone::warn},
-           {line.place, nullptr}});
+      table.rows.push_back({case_cell(*line.record, line.anchor),
+                            {line.machine, nullptr},
+                            {line.stands_for, nullptr},
+                            {line.per, nullptr},
+                            {std::string(name_of(price.basis)), nullptr},
+                            std::move(usd),
+                            {price.usd ? interval_text(line, price) : "–", line.interval},
+                            {hourly_text(price), hourly},
+                            count_cell(line.machines),
+                            {price.region.empty() ? "–" : price.region, price.region},
+                            {price.date.empty() ? "–" : price.date, price.date},
+                            {price.source, nullptr},
+                            {joined(warnings, "; "), warnings, warnings.empty() ? Tone::plain : Tone::warn},
+                            {line.place, nullptr}});
     }
   }
   return table;

@@ -439,7 +439,7 @@ Document short_document(const History& history) {
   for (const auto& [family, share] : detectable(history))
     if (families.size() < 8) families.push_back(fmt::format("{} {}", family, format_percent(share)));
   if (!families.empty()) rest += fmt::format("Detectable: {}. ", fmt::join(families, ", "));
-  rest += fmt::format("{}", fmt::join(exceptions(history), " "));
+  rest += joined(exceptions(history), " ");
   section.blocks.push_back(report::Text{rest});
   document.sections.push_back(std::move(section));
   return document;

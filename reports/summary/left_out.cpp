@@ -24,7 +24,7 @@ std::string why_not(const Record& record) {
   }
   if ((why.empty() || record.status == Status::error) && !record.reason.empty())
     why.push_back(first_line(record.reason));
-  return why.empty() ? "no reason given" : fmt::format("{}", fmt::join(why, "; "));
+  return why.empty() ? "no reason given" : joined(why, "; ");
 }
 
 void end_list(List& list, std::size_t total) {

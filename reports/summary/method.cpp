@@ -69,14 +69,14 @@ std::string words_of(const Json& protocol) {
       parts.push_back(name + " " + text);
     }
   }
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return joined(parts, "; ");
 }
 
 std::string spans_text(const Record& record) {
   std::vector<std::string> parts;
   for (const auto& [name, seconds] : record.spans)
     if (std::isfinite(seconds)) parts.push_back(name + " " + format_seconds(seconds));
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return joined(parts);
 }
 
 Cell checks_cell(const Record& record) {
@@ -109,7 +109,7 @@ Cell figures_cell(const Record& record) {
                     {"reference", metric.reference ? Json(*metric.reference) : Json()}});
   }
   if (parts.empty()) return no_cell();
-  return {fmt::format("{}", fmt::join(parts, "; ")), std::move(data)};
+  return {joined(parts, "; "), std::move(data)};
 }
 
 // "58: 5.27 ms (5.1 ms – 7.9 ms); 31 disturbed; stopped by time".
@@ -159,7 +159,7 @@ class SharedLabels {
       const auto mark = marks_.find({name, value});
       parts.push_back(mark == marks_.end() ? name + ": " + value : name + ": " + mark->second);
     }
-    return fmt::format("{}", fmt::join(parts, "; "));
+    return joined(parts, "; ");
   }
 
   std::optional<Table> table() const {

@@ -73,7 +73,7 @@ std::string remark(const Sweep& sweep, std::size_t i) {
   if (sweep.knee == i) words.emplace_back("knee");
   if (sweep.best == i) words.emplace_back("best");
   if (sweep.largest == i && sweep.beyond()) words.emplace_back("largest that fits");
-  return fmt::format("{}", fmt::join(words, ", "));
+  return joined(words);
 }
 
 Table table_of(const Sweep& sweep, std::size_t index) {

@@ -34,7 +34,7 @@ std::string difference(std::vector<std::string> before, std::vector<std::string>
   std::set_difference(now.begin(), now.end(), before.begin(), before.end(), std::back_inserter(fresh));
   if (!gone.empty()) parts.push_back(fmt::format("without {}", fmt::join(gone, ", ")));
   if (!fresh.empty()) parts.push_back(fmt::format("with {}", fmt::join(fresh, ", ")));
-  return one_line(fmt::format("{}", fmt::join(parts, ", ")));
+  return one_line(joined(parts));
 }
 
 // Equal requests go on; anything else would mix two acceptances.

@@ -66,7 +66,7 @@ std::vector<UnmeasuredFloor> floors_without_case(const Request& request, const C
 std::string plans_text(const std::vector<std::string>& plans) {
   std::vector<std::string> names;
   for (const std::string& plan : plans) names.push_back(std::filesystem::path(plan).stem().string());
-  return fmt::format("{}", fmt::join(names, ", "));
+  return joined(names);
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ std::string schedule_text(const Request& request, std::span<const Family> catalo
   const std::vector<std::string>& hosts = request.state.hosts;
   std::string text = fmt::format("accept level {} on {} of {}: {}\n", request.level.name,
                                  plural(static_cast<std::int64_t>(hosts.size()), "host"), request.allocation.origin,
-                                 one_line(fmt::format("{}", fmt::join(hosts, ", ")), 400));
+                                 one_line(joined(hosts), 400));
   Cases cases;
   for (const std::string_view stage : run_stages)
     if (request.why_not_run(stage, hosts.size()).empty()) cases[stage] = planned(request, stage, catalogue);

@@ -46,9 +46,8 @@ std::string wrong_text(const Record& record) {
   for (const Check& check : record.checks)
     if (!check.passed)
       parts.push_back(check.detail.empty() ? check.name : fmt::format("{} ({})", check.name, check.detail.front()));
-  return fmt::format(
-      "wrong result: {}: {}", record.key,
-      parts.empty() ? one_line(record.reason) : one_line(fmt::format("{}", fmt::join(parts, "; ")), 300));
+  return fmt::format("wrong result: {}: {}", record.key,
+                     parts.empty() ? one_line(record.reason) : one_line(joined(parts, "; "), 300));
 }
 
 // How far from the limit, as a fraction; above 0: beyond it.

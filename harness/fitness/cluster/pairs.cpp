@@ -125,8 +125,7 @@ std::string slow_with_text(const Record& record, const std::set<std::string>& ot
   std::set<std::string> hosts;
   for (const RankResult& rank : record.ranks) hosts.insert(rank.host);
   return fmt::format("slow with {} of {}: {}", others.size(),
-                     plural(static_cast<std::int64_t>(hosts.size()) - 1, "host"),
-                     one_line(fmt::format("{}", fmt::join(others, ", ")), 200));
+                     plural(static_cast<std::int64_t>(hosts.size()) - 1, "host"), one_line(joined(others), 200));
 }
 
 }  // namespace assay::fitness

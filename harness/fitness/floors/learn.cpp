@@ -77,7 +77,7 @@ std::string hardware_of(const Entry& entry, const RunMachine& machine) {
   if (machine.cores) parts.push_back(plural(*machine.cores, "core"));
   if (machine.gpus > 0) parts.push_back(fmt::format("{} x {}", machine.gpus, machine.gpu));
   if (parts.empty() && !entry.record->ranks.empty()) parts.push_back(entry.record->ranks.front().device);
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return joined(parts);
 }
 
 // Why a record's figure does not count; empty if it does.

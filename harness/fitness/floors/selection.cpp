@@ -146,7 +146,7 @@ std::string protocol_difference(const Selection& selection, const Record& record
       parts.push_back(fmt::format("{} is {}, the floor asks for {}", one_line(name, 80), as_text(record.protocol[name]),
                                   as_text(asked)));
   }
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return joined(parts, "; ");
 }
 
 bool key_matches(std::string_view pattern, std::string_view key) {

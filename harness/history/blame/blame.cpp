@@ -30,8 +30,7 @@ bool mediates(std::string_view fact) {
   static constexpr std::array<std::string_view, 6> words{"clock", "mhz",     "frequency",
                                                          "power", "throttl", "temperature"};
   static constexpr std::array<std::string_view, 5> settings{"limit", "cap", "governor", "policy", "mode"};
-  std::string lower(fact);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = lower_case(fact);
   const auto has = [&](std::string_view word) { return lower.find(word) != std::string::npos; };
   return std::ranges::any_of(words, has) && std::ranges::none_of(settings, has);
 }
