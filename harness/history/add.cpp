@@ -75,7 +75,7 @@ class Adder {
     std::string name = one_line(run.dir.string());
     if (ran_on_each_host(run)) name += one_line(fmt::format(" on {}", machine_of(run).hosts.front()));
     for (const std::string& problem : run.problems) output_.remark(fmt::format("{}: {}", name, one_line(problem)));
-    const auto counted = [](std::size_t n, const char* word) { return plural(static_cast<std::int64_t>(n), word); };
+    const auto counted = [](std::size_t n, const char* word) { return plural(n, word); };
     output_.result(
         fmt::format("{}: {}{}", name, added.fresh ? "added, " + counted(added.points, "figure") : "already there",
                     added.left_out == 0 ? "" : fmt::format(", {} left out", counted(added.left_out, "record"))));

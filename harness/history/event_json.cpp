@@ -89,7 +89,7 @@ Json event_json(const Event& event, const History& history) {
           {"blame", event.blame.sentence},
           {"confirmed", event.confirmed},
           {"detail", event.detail},
-          {"decision", event.decision.empty() ? Json() : Json(event.decision)}};
+          {"decision", or_null(event.decision)}};
 }
 
 Json suspect_json(const Suspect& suspect, const History& history) {

@@ -115,7 +115,7 @@ void write_otava(const store::Contents& contents, const Line& line) {
   }
   if (left_out > 0)
     say("assay: history export: left out {} without all of the {} series: --series PATTERN picks some\n",
-        plural(static_cast<std::int64_t>(left_out), "run"), contents.series.size());
+        plural(left_out, "run"), contents.series.size());
   if (written == 0) throw Error("history export: no run has all of these series", ExitCode::no_data);
 }
 

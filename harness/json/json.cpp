@@ -260,6 +260,16 @@ std::optional<Cursor> Cursor::need(std::string_view name) const {
   return found;
 }
 
+std::string Cursor::text_of(std::string_view name) const {
+  const auto found = find(name);
+  return found ? found->text().value_or("") : std::string();
+}
+
+std::string Cursor::need_text(std::string_view name) const {
+  need(name);
+  return text_of(name);
+}
+
 std::vector<Cursor> Cursor::elements() const {
   std::vector<Cursor> all;
   if (!json_->is_array()) {

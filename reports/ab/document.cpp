@@ -45,7 +45,7 @@ Tone ab_tone(Direction verdict) {
   return verdict == Direction::unknown ? Tone::warn : Tone::good;
 }
 
-std::string pairs_of(const ab::Result& result) { return plural(static_cast<std::int64_t>(result.all.pairs), "pair"); }
+std::string pairs_of(const ab::Result& result) { return plural(result.all.pairs, "pair"); }
 
 }  // namespace
 
@@ -84,7 +84,7 @@ Json ab_json(const ab::Result& result, const AbQuestion& question) {
   Json json{{"schema", 1}};
   json.update(outcome_json(result.all));
   json.update({{"commands", {{"a", question.a}, {"b", question.b}}},
-               {"metric", question.metric.empty() ? Json() : Json(question.metric)},
+               {"metric", or_null(question.metric)},
                {"tolerance", options.tolerance},
                {"error", options.error},
                {"budget", options.budget},

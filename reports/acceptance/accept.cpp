@@ -134,7 +134,7 @@ std::string counts_text(const Acceptance& acceptance) {
   return fmt::format("hosts passed: {} · failed: {} · inconclusive: {}{}{}{}", count(Fitness::pass),
                      count(Fitness::fail), count(Fitness::unsure),
                      count(Fitness::unknown) > 0 ? fmt::format(" · not judged: {}", count(Fitness::unknown)) : "",
-                     floors > 0 ? " · not measured: " + plural(static_cast<std::int64_t>(floors), "floor") : "",
+                     floors > 0 ? " · not measured: " + plural(floors, "floor") : "",
                      acceptance.finished ? "" : " · not complete");
 }
 
@@ -146,14 +146,12 @@ Json failed_json(const AcceptedHost& host, bool with_serials) {
     for (const MissedFloor& one : check.missed) failed["floors"].push_back(json_of(one));
   if (with_serials) failed["serials"] = Json::array();
   for (const AuditedGpu& gpu : host.gpus) {
-    const auto add = [&](const char* list, const std::string& text) {
-      failed[list].push_back(text.empty() ? Json(nullptr) : Json(text));
-    };
+    const auto add = [&](const char* list, const std::string& text) { failed[list].push_back(or_null(text)); };
     add("gpu_uuids", gpu.uuid);
     add("slots", gpu.slot.empty() ? gpu.pci : gpu.slot);
     if (with_serials) add("serials", gpu.serial);
   }
-  failed["evidence"] = host.evidence_file.empty() ? Json(nullptr) : Json(host.evidence_file);
+  failed["evidence"] = or_null(host.evidence_file);
   return failed;
 }
 
@@ -200,8 +198,8 @@ Json accept_json(const Acceptance& acceptance, bool with_serials) {
                   {"state", name_of(check.state, check_words)},
                   {"figure", json_of(check.figure)},
                   {"floor", json_of(check.floor)},
-                  {"unit", check.unit.empty() ? Json(nullptr) : Json(check.unit)},
-                  {"of", check.of.empty() ? Json(nullptr) : Json(check.of)},
+                  {"unit", or_null(check.unit)},
+                  {"of", or_null(check.of)},
                   {"evidence", check.evidence}};
       if (check.floor) one["bound"] = check.at_most ? "at_most" : "at_least";
       if (!check.culprit.empty()) one["culprit"] = check.culprit;

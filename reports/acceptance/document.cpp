@@ -117,7 +117,7 @@ Json record_json(const Judgement& each) {
   Json json;
   json["run"] = each.entry.run->dir.filename().string();
   json["line"] = each.entry.line;
-  json["pointer"] = each.pointer.empty() ? Json(nullptr) : Json(each.pointer);
+  json["pointer"] = or_null(each.pointer);
   json["key"] = record.key;
   json["device"] = record.device;
   json["ranks"] = record.world_ranks;

@@ -35,8 +35,6 @@ Json interval_data(const Change& change) {
   return {{"low", change.ci95->low}, {"high", change.ci95->high}, {"noise", std::string(name_of(change.noise))}};
 }
 
-Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
 class Builder {
  public:
   Builder(const Comparison& comparison, const CompareOptions& options) : c_(comparison), options_(options) {
@@ -204,7 +202,7 @@ class Builder {
                             side_cell(one, one.pair->head_runs),
                             change_cell(one),
                             change_interval_cell(one.change, mixed),
-                            {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
+                            {detectable_text(one.change.detectable), or_null(one.change.detectable)},
                             judgement_cell(one.judgement)});
       name_machine(table, one.pair->machine);
     }
@@ -314,8 +312,7 @@ class Builder {
                  {"verdict"},
                  {"reason", "why"}}};
     const auto number = [](const std::optional<double>& value, const char* format) {
-      return Cell{
-          value ? fmt::format(fmt::runtime(format), *value) : "–", number_or_null(value), Tone::plain, {}, value};
+      return Cell{value ? fmt::format(fmt::runtime(format), *value) : "–", or_null(value), Tone::plain, {}, value};
     };
     std::set<const Entry*> seen;
     for (const Compared& one : c_.compared) {
@@ -334,7 +331,7 @@ class Builder {
                             number(one.change.freedom, "{:.1f}"),
                             number(one.change.p, "{:.2g}"),
                             number(one.change.q, "{:.2g}"),
-                            {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
+                            {detectable_text(one.change.detectable), or_null(one.change.detectable)},
                             judged ? judgement_cell(one.judgement) : no_cell(),
                             {judged ? one.judgement.reason : "not judged: another figure of this case is", nullptr}});
       name_machine(table, one.pair->machine);

@@ -170,7 +170,7 @@ Table every_cost(const std::vector<CostLine>& lines) {
     for (const HourlyPrice& price : line.offers) {
       std::vector<std::string> warnings = price.warnings;
       warnings.insert(warnings.end(), line.warnings.begin(), line.warnings.end());
-      const Json hourly = {{"value", price.usd ? Json(*price.usd) : Json(nullptr)},
+      const Json hourly = {{"value", or_null(price.usd)},
                            {"unit", "USD/h"},
                            {"range", interval_json(price.range)},
                            {"rule", price.rule}};

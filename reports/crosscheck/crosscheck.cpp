@@ -27,7 +27,7 @@ Json crosscheck_json(const crosscheck::Result& result) {
                     {"state", name_of(row.fitness, crosscheck::row_words)}});
   Json tools = Json::array();
   for (const crosscheck::Found& tool : result.tools)
-    tools.push_back({{"name", tool.name}, {"path", tool.path.empty() ? Json() : Json(tool.path)}});
+    tools.push_back({{"name", tool.name}, {"path", or_null(tool.path)}});
   return {{"schema", 1},
           {"tolerance", result.tolerance},
           {"tools", std::move(tools)},

@@ -115,8 +115,8 @@ Json diagnosis_json(const std::vector<Diagnosis>& all, const PriceSource& prices
                      {"state", name_of(one.worst.state)},
                      {"needs", one.worst.state == RuleState::not_judged ? Json(one.worst.evidence.needs) : Json()},
                      {"evidence", std::move(evidence)},
-                     {"ceiling", ceiling ? Json(*ceiling) : Json()},
-                     {"usd_per_hour", usd ? Json(*usd) : Json()},
+                     {"ceiling", or_null(ceiling)},
+                     {"usd_per_hour", or_null(usd)},
                      {"fix", one.worst.rule->fix},
                      {"source", one.worst.rule->source}});
   }

@@ -76,7 +76,7 @@ std::vector<Cell> event_row(const Event& event) {
           {nights_text(event.last_before, event.first_after), date_text(event.first_after)},
           text_cell(event.subject),
           shift_cell(event.shift, event.interval),
-          count_cell(static_cast<std::int64_t>(event.series.size())),
+          count_cell(event.series.size()),
           text_cell(why(event))};
 }
 
@@ -244,7 +244,7 @@ Section noise_section(const History& history) {
   const auto known = detectable(history);
   for (const Variation& one : variations(history.contents, history.series, history.analysis.series)) {
     const auto at = known.find(one.family);
-    table.rows.push_back({text_cell(one.family), count_cell(static_cast<std::int64_t>(one.series)),
+    table.rows.push_back({text_cell(one.family), count_cell(one.series),
                           at == known.end() ? no_cell() : report::share_cell(at->second), share(one.within_run),
                           share(one.between_runs), share(one.between_nights), share(one.between_machines),
                           text_cell(one.advice)});
@@ -304,7 +304,7 @@ Section series_section(const History& history, const std::vector<std::size_t>& c
     const auto from = view.since ? one.at_or_after(*view.since) : std::optional<std::size_t>(0);
     if (!from || (table.rows.size() == max_rows && ++left_out > 0)) continue;
     const auto cell = [&](double value) { return report::quantity_cell({one.figure(value), {}}, one.identity.unit); };
-    table.rows.push_back({text_cell(one.name), count_cell(static_cast<std::int64_t>(one.track.nights.size() - *from)),
+    table.rows.push_back({text_cell(one.name), count_cell(one.track.nights.size() - *from),
                           cell(one.track.values[*from]), cell(one.track.values.back()), report::share_cell(state.sigma),
                           share(smallest_alarm(state, history.options))});
     if (figure.curves.size() == 5) continue;

@@ -35,7 +35,7 @@ class Pairs {
  public:
   Pairs(const Record& record) : record_(record), matrix_(*record.matrix) {
     std::set<std::string> distinct;
-    for (const int rank : matrix_.ranks) distinct.insert(names_.emplace_back(host_of(rank)));
+    for (const int rank : matrix_.ranks) distinct.insert(names_.emplace_back(record.host_of(rank)));
     if (distinct.size() < names_.size() || distinct.contains(""))
       for (std::size_t i = 0; i < names_.size(); ++i) names_[i] = fmt::format("rank {}", matrix_.ranks[i]);
     for (std::size_t a = 0; a < names_.size(); ++a)
@@ -104,11 +104,6 @@ class Pairs {
   }
 
  private:
-  std::string host_of(int rank) const {
-    for (const RankResult& one : record_.ranks)
-      if (one.rank == rank) return one.host;
-    return {};
-  }
   bool worse(double a, double b) const { return matrix_.better == Better::higher ? a < b : a > b; }
   std::string text(double value) const { return format_quantity(value, matrix_.unit); }
 

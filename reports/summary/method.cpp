@@ -105,8 +105,8 @@ Cell figures_cell(const Record& record) {
                     {"value", *metric.value},
                     {"unit", metric.unit},
                     {"ci95", interval_json(metric.ci95)},
-                    {"of_peak", metric.of_peak ? Json(*metric.of_peak) : Json()},
-                    {"reference", metric.reference ? Json(*metric.reference) : Json()}});
+                    {"of_peak", or_null(metric.of_peak)},
+                    {"reference", or_null(metric.reference)}});
   }
   if (parts.empty()) return no_cell();
   return {joined(parts, "; "), std::move(data)};

@@ -58,7 +58,7 @@ const Attempt* Attempts::make(std::string_view stage, std::size_t number, const 
   while (!one.done) {
     std::vector<std::string> left = one.hosts;
     std::erase_if(left, [&](const std::string& name) { return one.lost.contains(name); });
-    say("assay: {}: {}{}\n", one.dir, plural(static_cast<std::int64_t>(left.size()), "host"),
+    say("assay: {}: {}{}\n", one.dir, plural(left.size(), "host"),
         left.size() < request_.state.hosts.size() ? fmt::format(" ({})", one_line(joined(left))) : "");
     TrialResult result = std::move(trials_.run({trial_of(stage, one, left, filter)}).front());
     if (trials_.interrupted()) return nullptr;

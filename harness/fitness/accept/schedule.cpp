@@ -73,9 +73,8 @@ std::string plans_text(const std::vector<std::string>& plans) {
 
 std::string schedule_text(const Request& request, std::span<const Family> catalogue) {
   const std::vector<std::string>& hosts = request.state.hosts;
-  std::string text = fmt::format("accept level {} on {} of {}: {}\n", request.level.name,
-                                 plural(static_cast<std::int64_t>(hosts.size()), "host"), request.allocation.origin,
-                                 one_line(joined(hosts), 400));
+  std::string text = fmt::format("accept level {} on {} of {}: {}\n", request.level.name, plural(hosts.size(), "host"),
+                                 request.allocation.origin, one_line(joined(hosts), 400));
   Cases cases;
   for (const std::string_view stage : run_stages)
     if (request.why_not_run(stage, hosts.size()).empty()) cases[stage] = planned(request, stage, catalogue);

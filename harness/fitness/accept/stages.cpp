@@ -72,7 +72,7 @@ std::vector<std::string> Stages::notes() const {
 }
 
 bool Stages::make_audit() {
-  say("assay: audit of {}\n", plural(static_cast<std::int64_t>(request_.state.hosts.size()), "host"));
+  say("assay: audit of {}\n", plural(request_.state.hosts.size(), "host"));
   Trial trial{.command = {"audit", "--json"},
               .environment = variables_of_launcher(),
               .grace_seconds = 60,

@@ -299,8 +299,7 @@ std::string skips_text(const RunData& run) {
     if (named.size() < max_named)
       named.push_back(fmt::format("{} ({})", one_line(key, 200), one_line(record->reason, 200)));
   if (skipped.size() > max_named) named.push_back(fmt::format("and {} more", skipped.size() - max_named));
-  return fmt::format("{} of {} skipped everywhere: {}", skipped.size(),
-                     plural(static_cast<std::int64_t>(cases), "case"), fmt::join(named, "; "));
+  return fmt::format("{} of {} skipped everywhere: {}", skipped.size(), plural(cases, "case"), fmt::join(named, "; "));
 }
 
 std::vector<std::string> why_drill(const std::vector<RunData>& runs) {

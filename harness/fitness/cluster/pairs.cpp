@@ -124,8 +124,8 @@ std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, co
 std::string slow_with_text(const Record& record, const std::set<std::string>& others) {
   std::set<std::string> hosts;
   for (const RankResult& rank : record.ranks) hosts.insert(rank.host);
-  return fmt::format("slow with {} of {}: {}", others.size(),
-                     plural(static_cast<std::int64_t>(hosts.size()) - 1, "host"), one_line(joined(others), 200));
+  return fmt::format("slow with {} of {}: {}", others.size(), plural(hosts.size() - 1, "host"),
+                     one_line(joined(others), 200));
 }
 
 }  // namespace assay::fitness

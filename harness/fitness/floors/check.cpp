@@ -78,8 +78,7 @@ std::string nearest_key(const Floor& floor, const Index& index, std::span<const 
 std::string why_missing(const Floor& floor, const Candidates& found, const std::vector<Judgement>& judged,
                         const Index& index, std::span<const std::string> families) {
   if (!judged.empty())
-    return fmt::format("{} ({}{})", judged.front().reason, place_text(judged.front()),
-                       judged.size() == 1 ? "" : fmt::format(" and {} more", judged.size() - 1));
+    return fmt::format("{} ({}{})", judged.front().reason, place_text(judged.front()), and_more(judged.size(), 1));
   if (found.injected > 0) return plural(found.injected, "record") + " with injected faults, not measurements";
   if (found.keys > 0)
     return fmt::format("{} with this key, none with {}", plural(found.keys, "record"), filters_text(floor));

@@ -139,8 +139,8 @@ Gathered gather(const RunSet& runs, const LearnOptions& options) {
       found.notes.push_back(fmt::format("{}/{}", run.dir.filename().string(), problem));
   for (const std::string& copy : runs.duplicates()) found.notes.push_back(copy);
   for (const auto& [why, places] : left_out)
-    found.notes.push_back(fmt::format("{} {} ({})", plural(static_cast<std::int64_t>(places.size()), "record"), why,
-                                      one_line(first_few(places), 400)));
+    found.notes.push_back(
+        fmt::format("{} {} ({})", plural(places.size(), "record"), why, one_line(first_few(places), 400)));
   return found;
 }
 
@@ -186,9 +186,7 @@ void refuse_different(const Cases& cases) {
       ++more;
   }
   if (!first.empty())
-    throw UsageError(
-        first +
-        (more == 0 ? "" : fmt::format(", and so for {} more", plural(static_cast<std::int64_t>(more), "case"))));
+    throw UsageError(first + (more == 0 ? "" : fmt::format(", and so for {} more", plural(more, "case"))));
 }
 
 std::set<std::string> machines_in(const Cases& cases) {
@@ -369,7 +367,7 @@ void note_misses(const Cases& cases, LearnedFloors& learned) {
   }
   if (!places.empty())
     learned.notes.push_back(fmt::format("{} below the floor learned from it and others: {}",
-                                        plural(static_cast<std::int64_t>(places.size()), "record"), first_few(places)));
+                                        plural(places.size(), "record"), first_few(places)));
 }
 
 void see_machines(const Cases& cases, LearnedFloors& learned) {

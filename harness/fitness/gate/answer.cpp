@@ -15,8 +15,6 @@ namespace assay::gate {
 
 namespace {
 
-Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
-
 // The figure that is furthest from its floor.
 const Figure* worst_figure(const TestOutcome& test) {
   const auto shortfall = [](const Figure& figure) { return figure.repetitions.back().shortfall; };
@@ -73,8 +71,7 @@ std::string long_text(const Request& request, const Answer& answer) {
   }
   for (const TestOutcome& test : answer.tests) text += test_line(test);
   for (const std::string& note : answer.notes) text += "- " + one_line(note) + "\n";
-  if (remarks > 0)
-    text += fmt::format("- {} remark{} that no job depends on: --json\n", remarks, remarks == 1 ? "" : "s");
+  if (remarks > 0) text += fmt::format("- {} that no job depends on: --json\n", plural(remarks, "remark"));
   if (!answer.past.empty()) text += fmt::format("- {}: {}\n", this_host(), answer.past);
   return text + fmt::format("{} of {}\n", format_seconds(answer.seconds), format_seconds(request.budget));
 }

@@ -1,5 +1,6 @@
 #include "harness/fitness/gate/decision.h"
 
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 
 #include <fmt/format.h>
@@ -127,9 +128,9 @@ std::vector<std::string> unseen(const std::vector<TestOutcome>& tests, const Cat
       devices[{test.test, test.reason}].push_back(test.device);
   std::map<std::string, std::string> names;  // of tests, by the rest of their sentence
   for (const auto& [what, where] : devices) {
-    const std::string more = where.size() > 1 ? fmt::format(" and {} more", where.size() - 1) : std::string();
-    std::string& tests_there = names[fmt::format(" did not run{}{}: {}", place_of(where.front()), more,
-                                                 what.second.empty() ? "the gate ended before" : what.second)];
+    std::string& tests_there =
+        names[fmt::format(" did not run{}{}: {}", place_of(where.front()), and_more(where.size(), 1),
+                          what.second.empty() ? "the gate ended before" : what.second)];
     tests_there += (tests_there.empty() ? "" : ", ") + what.first;
   }
   std::vector<std::string> sentences;
