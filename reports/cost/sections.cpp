@@ -1,6 +1,7 @@
 // The report's sections on costs: side by side for people; in files every figure with its price and warnings.
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "reports/cost/lines.h"
 #include "reports/model/cells.h"
 #include "reports/model/words.h"

@@ -1,6 +1,7 @@
 #include "reports/crosscheck/crosscheck.h"
 
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "harness/statistics/statistics.h"
 #include "reports/model/cells.h"
 #include "reports/model/fitness.h"

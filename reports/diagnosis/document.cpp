@@ -1,5 +1,6 @@
 #include "reports/diagnosis/document.h"
 
+#include "harness/json/json.h"
 #include "reports/model/cells.h"
 #include "reports/summary/verdict.h"
 
