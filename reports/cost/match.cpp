@@ -54,9 +54,8 @@ class Candidates {
  public:
   Candidates(const PriceFile& file, const RunMachine& machine) : file_(file), machine_(machine) {
     const std::string& type = machine.instance_type;
-    auto row = std::ranges::lower_bound(file.prices, type, [](const Price& price, const auto& wanted) {
-      return compare_names(price.instance_type, wanted) < 0;
-    });
+    const auto before = [](std::string_view a, std::string_view b) { return compare_names(a, b) < 0; };
+    auto row = std::ranges::lower_bound(file.prices, type, before, &Price::instance_type);
     for (; row != file.prices.end() && same(row->instance_type, type); ++row) {
       const bool any = row->provider.empty() || machine.provider.empty();
       if (any || same(row->provider, machine.provider))

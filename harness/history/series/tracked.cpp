@@ -206,11 +206,10 @@ std::vector<TrackedSeries> tracked_series(const store::Contents& contents) {
     }
     finish();
   }
-  std::ranges::sort(all, [](const auto& a, const auto& b) { return a.number < b.number; });
+  std::ranges::sort(all, {}, &TrackedSeries::number);
   for (TrackedSeries& one : all)
     if (const auto older = follows.find(one.number); older != follows.end()) {
-      const auto at = std::ranges::lower_bound(
-          all, older->second, [](const TrackedSeries& series, std::int64_t n) { return series.number < n; });
+      const auto at = std::ranges::lower_bound(all, older->second, {}, &TrackedSeries::number);
       if (at != all.end() && at->number == older->second) one.unbridged = static_cast<std::size_t>(at - all.begin());
     }
   return all;
