@@ -12,9 +12,9 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, const char*>, 5> spans{{{"forward"},
-                                                                         {"backward"},
-                                                                         {"optimizer"},
+constexpr std::array<std::pair<std::string_view, const char*>, 5> spans{{{"forward", "forward"},
+                                                                         {"backward", "backward"},
+                                                                         {"optimizer", "optimizer"},
                                                                          {"data_wait", "waiting for data"},
                                                                          {"exposed_communication", "communication"}}};
 
