@@ -44,7 +44,8 @@ RunMachine machine_of(const RunData& run) {
       for (const RankResult& rank : record.ranks)
         if (!rank.host.empty()) machine.hosts.push_back(rank.host);
   std::ranges::sort(machine.hosts);
-  machine.hosts.erase(std::ranges::unique(machine.hosts), machine.hosts.end());
+  const auto twice = std::ranges::unique(machine.hosts);
+  machine.hosts.erase(twice.begin(), twice.end());
 
   std::vector<std::string> parts;
   if (!machine.cpu.empty()) parts.push_back(machine.cpu);
