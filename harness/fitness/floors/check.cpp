@@ -162,9 +162,9 @@ std::size_t pass_over_other_units(const Floor& floor, std::vector<Entry>& entrie
     return entry.record->status == Status::ok &&
            std::ranges::any_of(metrics, [&](const Metric& one) { return one.name == floor.metric; });
   };
-  if (!std::any_of(entries.begin(), other, measured)) return 0;
-  const auto count = static_cast<std::size_t>(entries.end() - other);
-  entries.erase(other, entries.end());
+  if (!std::any_of(entries.begin(), other.begin(), measured)) return 0;
+  const std::size_t count = other.size();
+  entries.erase(other.begin(), other.end());
   return count;
 }
 

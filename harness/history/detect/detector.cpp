@@ -87,9 +87,7 @@ void open_passing(std::vector<Candidate>& candidates, double level, std::size_t 
 
 void decide(std::vector<Walked>& walked, const Options& options, std::span<NightSummary> nights) {
   const auto index_of = [&](Night night) {
-    return static_cast<std::size_t>(
-        std::ranges::lower_bound(nights, night, [](const NightSummary& s, Night n) { return s.night < n; }) -
-        nights.begin());
+    return static_cast<std::size_t>(std::ranges::lower_bound(nights, night, {}, &NightSummary::night) - nights.begin());
   };
   std::vector<std::vector<std::pair<Walked*, const Trial*>>> trials(nights.size());
   for (Walked& item : walked) {
