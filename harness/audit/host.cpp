@@ -1,5 +1,6 @@
 // The host: memory, CPUs, clock, limits, processes, and the facts of its system.
 #include "harness/audit/areas.h"
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/utc.h"
 #include "harness/machine/processes.h"
@@ -60,7 +61,7 @@ void audit_cpus(const Subject& subject, Report& report) {
   report.fact("microcode", cpu.microcode);
   std::vector<std::string> governors;
   for (const auto& [governor, count] : cpu.governors) governors.push_back(governor);
-  report.fact("governor", fmt::format("{}", fmt::join(governors, ", ")));
+  report.fact("governor", joined(governors));
   if (cpu.smt) report.fact("smt", *cpu.smt ? "on" : "off");
   std::vector<std::string> vulnerable;
   int mitigated = 0;
@@ -155,7 +156,7 @@ void add_facts(const Subject& subject, Report& report) {
     return word.find("UUID=") != word.npos || word.starts_with("root=") || word.starts_with("ip=") ||
            word.starts_with("resume=") || word.starts_with("BOOT");
   });
-  report.fact("kernel command line", fmt::format("{}", fmt::join(command_line, " ")));
+  report.fact("kernel command line", joined(command_line, " "));
   // Settings that move figures of training, or that make runs fail.
   for (const char* name : {"vm.overcommit_memory", "vm.max_map_count", "vm.swappiness", "vm.zone_reclaim_mode",
                            "vm.nr_hugepages", "kernel.numa_balancing", "kernel.pid_max", "kernel.perf_event_paranoid",

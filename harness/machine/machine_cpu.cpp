@@ -1,4 +1,5 @@
 // The processor: from cpuinfo, sysfs topology and caches, cpufreq and powercap.
+#include "harness/core/text.h"
 #include "harness/device/cpu/cpuid.h"
 #include "harness/device/cpu/limits.h"
 #include "harness/device/cpu/names.h"
@@ -96,8 +97,7 @@ void read_caches(const Root& root, CpuPart& cpu) {
       if (!name.starts_with("index")) continue;
       const auto folder = cpu_folder(number) + "cache/" + name + "/";
       const auto level = root.integer(folder + "level");
-      auto type = root.text(folder + "type").value_or("");
-      std::ranges::transform(type, type.begin(), [](unsigned char c) { return std::tolower(c); });
+      const auto type = lower_case(root.text(folder + "type").value_or(""));
       const auto shared = root.text(folder + "shared_cpu_list").value_or(std::to_string(number));
       const auto bytes = cpu::cache_size(root.text(folder + "size").value_or(""));
       if (!level || bytes == 0 || !seen.emplace(*level, type, shared).second) continue;

@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/files.h"
+#include "harness/core/text.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -96,13 +97,6 @@ Root user_root() {
   if (failed || !std::filesystem::is_directory(path, failed))
     throw UsageError(std::string("ASSAY_ROOT=") + folder + ": no such folder");
   return Root(path);
-}
-
-std::string_view trim(std::string_view text) {
-  const auto blank = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0 || c == '\0'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 std::optional<std::int64_t> to_integer(std::string_view text) {

@@ -46,7 +46,6 @@ std::string format_cpu_list(const std::vector<int>& cpus);
 std::optional<std::string> field(std::string_view text, std::string_view name);
 // Value of a line "Name:  123 kB", in bytes.
 std::optional<std::uint64_t> kilobytes_field(std::string_view text, std::string_view name);
-std::string_view trim(std::string_view text);
 std::vector<std::string> words(std::string_view text);
 std::vector<std::string> lines(std::string_view text);
 std::optional<std::int64_t> to_integer(std::string_view text);
