@@ -4,6 +4,7 @@
 #include "harness/core/error.h"
 #include "harness/device/cpu/cpu_device.h"
 #include "harness/device/cpu/team.h"
+#include "tests/oracle/oracle.h"
 #include "tests/oracle/reference_op.h"
 #include "tests/support/devices.h"
 #include "workloads/ops/random.h"
