@@ -3,6 +3,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/utc.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/machine/processes.h"
 
 #include <fmt/format.h>
@@ -50,12 +51,12 @@ void audit_cpus(const Subject& subject, Report& report) {
   const auto offline = root.text("sys/devices/system/cpu/offline").value_or("");
   const auto smt = root.text("sys/devices/system/cpu/smt/control").value_or("");
   // The possible CPUs beyond those present are no CPUs; siblings that SMT's switch turned off are meant so.
-  const auto present = parse_cpu_list(root.text("sys/devices/system/cpu/present").value_or(""));
+  const auto present = cpu_list(root.text("sys/devices/system/cpu/present").value_or(""));
   std::vector<int> off;
-  for (const int number : parse_cpu_list(offline))
+  for (const int number : cpu_list(offline))
     if (std::ranges::find(present, number) != present.end()) off.push_back(number);
   if (!off.empty() && smt != "off" && smt != "forceoff")
-    report.add("cpus-offline", "", fmt::format("CPUs {} of {}", format_cpu_list(off), present.size()));
+    report.add("cpus-offline", "", fmt::format("CPUs {} of {}", cpu_list_text(off), present.size()));
   report.fact("cpu", cpu.name);
   report.fact("cpus", std::to_string(cpu.online.size()));
   report.fact("microcode", cpu.microcode);
