@@ -168,15 +168,18 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-// What `make.operator()<T, Table>()` returns for the types of activations and of a table; null for others.
+// Calls `make` with the types of activations and of a table as arguments (nvcc warns of lambdas whose template
+// parameters are in no argument); null for other types.
+template <typename T>
+constexpr std::type_identity<T> type = {};
 template <typename Enqueue, typename Make>
 Enqueue by_types(DType dtype, DType table, const Make& make) {
   const auto is = [&](DType one, DType other) { return dtype == one && table == other; };
-  if (is(DType::f32, DType::f32)) return make.template operator()<float, float>();
-  if (is(DType::bf16, DType::f32)) return make.template operator()<__nv_bfloat16, float>();
-  if (is(DType::bf16, DType::bf16)) return make.template operator()<__nv_bfloat16, __nv_bfloat16>();
-  if (is(DType::fp16, DType::f32)) return make.template operator()<__half, float>();
-  if (is(DType::fp16, DType::fp16)) return make.template operator()<__half, __half>();
+  if (is(DType::f32, DType::f32)) return make(type<float>, type<float>);
+  if (is(DType::bf16, DType::f32)) return make(type<__nv_bfloat16>, type<float>);
+  if (is(DType::bf16, DType::bf16)) return make(type<__nv_bfloat16>, type<__nv_bfloat16>);
+  if (is(DType::fp16, DType::f32)) return make(type<__half>, type<float>);
+  if (is(DType::fp16, DType::fp16)) return make(type<__half>, type<__half>);
   return nullptr;
 }
 
@@ -190,7 +193,10 @@ class CudaEmbeddingForward final : public CudaOp<EmbeddingForward> {
 
   // Null if there is no such kernel.
   static Enqueue choose(const EmbeddingDesc& d) {
-    return by_types<Enqueue>(d.dtype, d.parameters, []<typename T, typename Table>() { return &enqueue<T, Table>; });
+    return by_types<Enqueue>(d.dtype, d.parameters,
+                             []<typename T, typename Table>(std::type_identity<T>, std::type_identity<Table>) {
+                               return &enqueue<T, Table>;
+                             });
   }
 
  private:
@@ -231,7 +237,9 @@ class CudaEmbeddingBackward final : public CudaOp<EmbeddingBackward> {
 
   // Null if there is no such kernel.
   static Enqueue choose(const EmbeddingDesc& d) {
-    return by_types<Enqueue>(d.dtype, d.gradient, []<typename T, typename G>() { return &enqueue<T, G>; });
+    return by_types<Enqueue>(
+        d.dtype, d.gradient,
+        []<typename T, typename G>(std::type_identity<T>, std::type_identity<G>) { return &enqueue<T, G>; });
   }
 
  private:
