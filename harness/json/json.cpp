@@ -182,7 +182,7 @@ const SharedJson& JsonPool::get(std::string_view text) {
 std::string dump_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string dump_document(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+  return masked(json).dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 Json read_json(const std::filesystem::path& path) {

@@ -36,7 +36,7 @@ std::string without_hosts(Record record) {
   for (RankResult& rank : record.ranks) rank.host.clear();
   if (record.outside_cpu) record.outside_cpu->host.clear();
   record.log.clear();
-  return dump_line(record.to_json()) + "\n";
+  return dump_line(masked(record.to_json())) + "\n";
 }
 
 }  // namespace
