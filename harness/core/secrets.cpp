@@ -19,7 +19,13 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_letter(char c) { return is_upper(c) || (c >= 'a' && c <= 'z'); }
 bool is_alnum(char c) { return is_letter(c) || is_digit(c); }
-bool is_word(char c) { return is_alnum(c) || c == '_' || c == '-'; }
+constexpr auto word_chars = [] {
+  std::array<bool, 256> is{};
+  for (const char* c = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"; *c; ++c)
+    is[static_cast<unsigned char>(*c)] = true;
+  return is;
+}();
+bool is_word(char c) { return word_chars[static_cast<unsigned char>(c)]; }
 bool is_token(char c) { return is_word(c) || c == '.'; }
 bool is_base64(char c) { return is_alnum(c) || c == '+' || c == '/' || c == '='; }
 bool is_space(char c) { return c == ' ' || c == '\t'; }
@@ -80,7 +86,8 @@ Naming naming(std::string_view name) {
   constexpr std::size_t longest = 64;
   if (name.size() > longest) name.remove_prefix(name.size() - longest);
   while (!name.empty() && name.front() == '-') name.remove_prefix(1);
-  if (name.empty() || !is_letter(name.back())) return Naming::none;
+  constexpr std::string_view last = "deklnstyDEKLNSTY";  // letters of the words above
+  if (name.empty() || last.find(name.back()) == last.npos) return Naming::none;
   const std::size_t at = last_word(name);
   const std::string word = lower(name.substr(at));
   if (std::ranges::any_of(strong, [&](std::string_view one) { return word.ends_with(one); })) return Naming::strong;
@@ -164,7 +171,8 @@ class Finder {
 
  private:
   char peek(std::size_t at) const { return at < text_.size() ? text_[at] : '\0'; }
-  std::size_t skip(std::size_t at, Chars which) const {
+  template <typename Which>
+  std::size_t skip(std::size_t at, Which which) const {
     while (at < text_.size() && which(text_[at])) ++at;
     return at;
   }
@@ -193,9 +201,11 @@ class Finder {
   }
 
   void word() {
-    const std::size_t start = at_, end = skip(at_, is_word);
+    const std::size_t start = at_, end = skip(at_, [](char c) { return is_word(c); });
     const std::string_view name = text_.substr(start, end - start);
     at_ = end;
+    constexpr std::size_t wandb = 40;
+    if (is_digit(name.front()) && name.size() != wandb) return;  // most words of a record
     if (name.starts_with("-----")) return pem(start);
     if (const std::size_t to = shaped(start, end); to > 0) return mask(start, to);
     if (lower(name.substr(0, 7)) == "bearer") {
@@ -210,7 +220,9 @@ class Finder {
 
   // The end of what has the shape of a key and begins here; 0 if nothing has.
   std::size_t shaped(std::size_t start, std::size_t end) const {
+    constexpr std::size_t shortest = 12;
     const std::string_view text = text_.substr(start, end - start);
+    if (text.size() < shortest) return 0;
     for (const Shape& one : shapes) {
       if (!text.starts_with(one.start)) continue;
       const std::size_t to = skip(start + one.start.size(), one.rest);

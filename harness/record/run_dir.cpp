@@ -97,7 +97,7 @@ void spill_samples(const fs::path& dir, Record& record) {
   const SeriesFile file{record_schema,        record.key, record.attempt, samples.unit, std::move(samples.values),
                         std::move(samples.at)};
   make_folder(dir / "series");
-  replace_file(dir / name, dump_line(json_of(file)) + "\n");
+  replace_file(dir / name, dump_line(masked(json_of(file))) + "\n");
   samples.series = name;
   samples.values.clear();
   samples.at.clear();
