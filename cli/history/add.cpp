@@ -3,6 +3,7 @@
 #include "cli/history/history.h"
 #include "harness/core/streams.h"
 #include "harness/json/json.h"
+#include "harness/json/masked.h"
 #include "harness/runs/figures.h"
 
 #include <memory>

@@ -32,8 +32,8 @@ class ExportFile {
 
   // Stores of older builds may hold secrets.
   void line(std::string text) {
-    text = mask_secrets(text) + '\n';
-    file_ ? file_->write(text) : show_document(text);
+    text = mask_secrets(text) + "\n";
+    file_ ? file_->write(text) : show_text(text);
   }
   void finish() {
     if (file_) file_->finish();

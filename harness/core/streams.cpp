@@ -41,13 +41,10 @@ void say_text(std::string_view given) noexcept try {
 }
 
 void show_text(std::string_view text) noexcept try {
-  show_document(mask_secrets(text));
+  const std::string masked = mask_secrets(text);
+  if (std::fwrite(masked.data(), 1, masked.size(), stdout) < masked.size() && stdout_error == 0) stdout_error = errno;
 } catch (const std::exception&) {
   if (stdout_error == 0) stdout_error = ENOMEM;
-}
-
-void show_document(std::string_view text) noexcept {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() && stdout_error == 0) stdout_error = errno;
 }
 
 int flush_stdout() noexcept {

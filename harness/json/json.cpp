@@ -4,6 +4,7 @@
 #include "harness/core/files.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
+#include "harness/json/masked.h"
 #include "harness/json/shared.h"
 
 #include <fmt/format.h>

@@ -27,14 +27,8 @@ Json parse_untrusted(std::string_view text);
 
 // One line of JSON; bytes that are not UTF-8 are replaced.
 std::string dump_line(const Json& json);
-// The text for a file: indented, ending with a line end; bytes that are not UTF-8 are replaced, and secrets masked.
+// The text for a file, with secrets masked: indented, ending with a line end; bytes that are not UTF-8 are replaced.
 std::string dump_document(const Json& json, int indent = 1);
-
-// The document with the secrets in it masked (harness/core/secrets.h): in texts, as values of members that are named
-// so, and in lists as the word after a flag that is. It must come before whatever is stored for others or compared.
-Json masked(Json json);
-// The same of a line of JSON, or what is left of one; a line without secrets stays byte for byte.
-std::string masked_line(std::string_view line);
 
 // parse_json for a file of at most 64 MiB. Also throws, with the reason, if it is missing, a folder, unreadable or
 // empty.

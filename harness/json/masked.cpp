@@ -1,4 +1,6 @@
-// Masks secrets in JSON, where names, values and the words of a command are apart from each other.
+#include "harness/json/masked.h"
+
+#include "harness/core/error.h"
 #include "harness/core/secrets.h"
 #include "harness/json/json.h"
 

@@ -3,6 +3,7 @@
 
 #include "harness/core/secrets.h"
 #include "harness/core/text.h"
+#include "harness/json/masked.h"
 #include "harness/json/members.h"
 #include "harness/record/content_hash.h"
 

@@ -2,6 +2,7 @@
 #include "harness/core/error.h"
 #include "harness/core/files.h"
 #include "harness/core/secrets.h"
+#include "harness/json/masked.h"
 #include "harness/json/members.h"
 #include "harness/record/content_hash.h"
 #include "harness/record/run_dir.h"

@@ -4,6 +4,7 @@
 #include "harness/core/files.h"
 #include "harness/core/text.h"
 #include "harness/json/json.h"
+#include "harness/json/masked.h"
 #include "harness/record/run_dir.h"
 #include "reports/answers/answers.h"
 #include "reports/references/references.h"

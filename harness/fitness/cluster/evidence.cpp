@@ -8,6 +8,7 @@
 #include "harness/core/sha256.h"
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
+#include "harness/json/masked.h"
 #include "harness/json/members.h"
 #include "harness/machine/problem_kinds.h"
 #include "harness/record/run_dir.h"

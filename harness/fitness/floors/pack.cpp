@@ -5,6 +5,7 @@
 #include "harness/core/secrets.h"
 #include "harness/core/sha256.h"
 #include "harness/core/text.h"
+#include "harness/json/masked.h"
 #include "harness/json/members.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // Secrets in JSON.
+#include "harness/json/masked.h"
 #include "harness/core/secrets.h"
 #include "harness/json/json.h"
 
