@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -38,9 +37,9 @@ std::string lower(std::string_view text) {
   for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
 }
-template <std::size_t Count>
-bool is_one_of(std::string_view word, const std::array<std::string_view, Count>& words) {
-  return std::ranges::find(words, word) != words.end();
+// Whether the word is in a list whose words stand between spaces, the first and the last as well.
+bool is_one_of(std::string_view word, std::string_view words) {
+  return words.find(' ' + lower(word) + ' ') != words.npos;
 }
 
 // What is issued begins with `start`, and goes on for at least `least` characters of this kind.
@@ -77,12 +76,12 @@ Naming naming(std::string_view name) {
       {"secret", "password", "passwd", "passphrase", "apikey", "accesskey", "secretkey", "privatekey", "authtoken",
        "accesstoken", "authorization", "credential", "credentials"});
   // Whose keys and tokens are secrets.
-  constexpr auto owners = std::to_array<std::string_view>(
-      {"access", "account", "admin",   "agent", "anthropic",   "api",        "app",    "auth",     "aws",     "azure",
-       "bearer", "bot",     "client",  "csrf",  "deploy",      "encryption", "gcp",    "gh",       "git",     "github",
-       "gitlab", "google",  "hf",      "hub",   "huggingface", "id",         "jwt",    "license",  "master",  "npm",
-       "oauth",  "openai",  "private", "pypi",  "refresh",     "runner",     "secret", "security", "service", "session",
-       "shared", "signing", "slack",   "ssh",   "storage",     "user",       "vault",  "wandb",    "webhook"});
+  constexpr std::string_view owners =
+      " access account admin agent anthropic api app auth aws azure bearer bot client csrf deploy encryption gcp gh "
+      "git "
+      "github gitlab google hf hub huggingface id jwt license master npm oauth openai private pypi refresh runner "
+      "secret "
+      "security service session shared signing slack ssh storage user vault wandb webhook ";
   constexpr std::size_t longest = 64;
   if (name.size() > longest) name.remove_prefix(name.size() - longest);
   while (!name.empty() && name.front() == '-') name.remove_prefix(1);
@@ -96,7 +95,7 @@ Naming naming(std::string_view name) {
   while (!before.empty() && !is_alnum(before.back())) before.remove_suffix(1);
   if (before.empty()) return Naming::weak;
   const bool variable = std::ranges::none_of(name, [](char c) { return is_letter(c) && !is_upper(c); });  // HF_TOKEN
-  return variable || is_one_of(lower(before.substr(last_word(before))), owners) ? Naming::strong : Naming::weak;
+  return variable || is_one_of(before.substr(last_word(before)), owners) ? Naming::strong : Naming::weak;
 }
 
 // Whether a text is a number, with or without a unit: "128", "100M", "2.5ms", "0x1f".
@@ -112,11 +111,9 @@ bool is_number(std::string_view text) {
 
 // Element types look random, but are values of keys ("key=bfloat16").
 bool is_element_type(std::string_view text) {
-  constexpr auto types =
-      std::to_array<std::string_view>({"int", "uint", "float", "bfloat", "fp", "bf", "tf", "complex"});
   std::size_t letters = 0;
   while (letters < text.size() && is_letter(text[letters])) ++letters;
-  return is_one_of(lower(text.substr(0, letters)), types);
+  return is_one_of(text.substr(0, letters), " int uint float bfloat fp bf tf complex ");
 }
 
 bool looks_random(std::string_view value, std::size_t shortest) {
@@ -128,13 +125,12 @@ bool looks_random(std::string_view value, std::size_t shortest) {
 
 // Whether a value is a secret, given what its name says. `bare`: the name is only "key" or "token".
 bool counts(Naming name, std::string_view value, bool bare) {
-  constexpr auto nothing =
-      std::to_array<std::string_view>({"true", "false", "null", "none", "yes", "no", "on", "off", "unset", "set"});
   constexpr std::size_t shortest_bare = 6, shortest = 20;
   if (value.empty() || name == Naming::none || value.starts_with(secret_mask)) return false;
   if (name == Naming::weak) return looks_random(value, bare ? shortest_bare : shortest);
-  if (value.front() == '$' || value.front() == '%' || value.starts_with("***")) return false;  // $TOKEN of a shell
-  return !is_one_of(lower(value.substr(0, 8)), nothing);
+  const std::string_view reference = value.substr(0, 2);  // $TOKEN, ${TOKEN} or $(command) of a shell
+  if (reference[0] == '$' && any(reference, [](char c) { return is_upper(c) || c == '{' || c == '('; })) return false;
+  return value != "***" && !is_one_of(value.substr(0, 8), " true false null none yes no on off set unset ");
 }
 
 bool is_bare(std::string_view name) {
@@ -289,9 +285,8 @@ class Finder {
     const std::size_t open = at;
     at = skip_quotes(at);
     const char quote = at > open ? text_[at - 1] : '\0';
-    constexpr auto schemes = std::to_array<std::string_view>({"bearer", "basic", "token", "digest", "apikey"});
     const std::size_t scheme = at + std::min<std::size_t>(skip(at, is_alnum) - at, 8), after = skip(scheme, is_space);
-    if (after > scheme && is_one_of(lower(text_.substr(at, scheme - at)), schemes)) at = after;
+    if (after > scheme && is_one_of(text_.substr(at, scheme - at), " bearer basic token digest apikey ")) at = after;
     if (text_.substr(at).starts_with("-----BEGIN")) return;  // pem() takes it
     const std::string_view value = text_.substr(at, value_end(at, quote, judged) - at);
     if (flag && bare && !is_number(value) && !is_element_type(value)) says = Naming::strong;  // --token V
