@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "harness/core/files.h"
+#include "harness/core/secrets.h"
 #include "harness/core/streams.h"
 #include "harness/fitness/accept/schedule.h"
 #include "harness/record/run_lock.h"
@@ -32,7 +33,7 @@ void publish(const AcceptOptions& options, const fitness::Acceptance& table, boo
   const report::Document document = report::accept_document(table);
   const std::string json = dump_document(report::accept_json(table, with_serials));
   replace_file(dir / "accept.json", json);
-  replace_file(dir / "accept.csv", report::accept_csv(table));
+  replace_file(dir / "accept.csv", mask_secrets(report::accept_csv(table)));
   replace_file(dir / "accept.html", report::render_html(document));
   options.outputs.write_json([&] { return json; });
   results_are_stored();

@@ -65,7 +65,7 @@ std::vector<RunData> read_runs(const std::vector<std::string>& dirs) { return as
 
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text) {
   if (is_stdout(path)) {
-    show_text(text);
+    fmt::print("{}", text);  // byte for byte
     flush_stdout();
     return;
   }

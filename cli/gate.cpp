@@ -6,6 +6,7 @@
 #include "cli/options.h"
 #include "harness/core/configs.h"
 #include "harness/core/nearest.h"
+#include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/words.h"
@@ -80,7 +81,7 @@ int run_in_style(const GateOptions& options) {
   try {
     return run(options, style);
   } catch (const Error& error) {
-    fmt::print("{}", gate::unknown_text(error.what(), style));
+    show_text(gate::unknown_text(error.what(), style));
     return gate::exit_code(Fitness::unknown, style);
   }
 }

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/report.h"
 #include "harness/core/configs.h"
+#include "harness/core/streams.h"
 #include "harness/core/units.h"
 #include "harness/hosts/placement.h"
 #include "harness/plan/machine.h"
@@ -66,7 +67,7 @@ ExitCode run(const RunOptions& options) {
   if (!options.dry_run) return run_plan(request, catalogue());
   // Only one of the processes that a launcher starts prints.
   if (request.allocation.rank == 0)
-    fmt::print("{}", dry_run_text(request, expand_plan(request.plan, catalogue(), request.limits), hosts));
+    show_text(dry_run_text(request, expand_plan(request.plan, catalogue(), request.limits), hosts));
   return ExitCode::ok;
 }
 

@@ -3,6 +3,7 @@
 #include "cli/history/history.h"
 #include "harness/core/streams.h"
 #include "harness/json/json.h"
+#include "harness/json/masked.h"
 #include "harness/runs/figures.h"
 
 #include <memory>
@@ -23,7 +24,7 @@ store::AddOptions options_of(const HistoryAddOptions& given) {
   options.machine_by_class = given.machine_by == "class";
   options.branch = given.branch;
   if (!given.at.empty()) options.at = moment_of("history add: --at", given.at);
-  if (!given.env.empty()) options.environment = store::environment_facts(read_json(given.env));
+  if (!given.env.empty()) options.environment = store::environment_facts(masked(read_json(given.env)));
   return options;
 }
 

@@ -2,6 +2,7 @@
 #include "harness/history/export.h"
 #include "cli/history/history.h"
 #include "harness/core/files.h"
+#include "harness/core/secrets.h"
 #include "harness/core/streams.h"
 
 #include <fmt/format.h>
@@ -29,8 +30,9 @@ class ExportFile {
     }
   }
 
+  // Stores of older builds may hold secrets.
   void line(std::string text) {
-    text += '\n';
+    text = mask_secrets(text) + "\n";
     file_ ? file_->write(text) : show_text(text);
   }
   void finish() {

@@ -36,7 +36,7 @@ ExitCode run_merge(const StoreVerbOptions& options) {
 ExitCode run_alias(const StoreVerbOptions& options) {
   store::Store::open_existing(store_path(options.store)).alias(options.first, options.second);
   results_are_stored();
-  fmt::print("{} continues {}\n", options.second, options.first);
+  show("{} continues {}\n", options.second, options.first);
   return ExitCode::ok;
 }
 
@@ -49,15 +49,15 @@ ExitCode run_compact(const StoreVerbOptions& options) {
   }
   const std::size_t gone = store.compact(first_kept(options.first, *last));
   results_are_stored();
-  fmt::print("{} became weekly medians\n", plural(gone, "figure"));
+  show("{} became weekly medians\n", plural(gone, "figure"));
   return ExitCode::ok;
 }
 
 ExitCode run_salvage(const StoreVerbOptions& options) {
   const std::vector<std::string> lost = store::salvage(options.first, options.second);
   results_are_stored();
-  for (const std::string& line : lost) fmt::print("lost: {}\n", line);
-  fmt::print("{}: {}\n", options.second, lost.empty() ? "everything could be read" : "what could be read");
+  for (const std::string& line : lost) show("lost: {}\n", line);
+  show("{}: {}\n", options.second, lost.empty() ? "everything could be read" : "what could be read");
   return ExitCode::ok;
 }
 

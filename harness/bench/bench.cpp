@@ -3,6 +3,7 @@
 #include "harness/bench/session.h"
 #include "harness/core/files.h"
 #include "harness/core/nearest.h"
+#include "harness/core/secrets.h"
 #include "harness/core/version.h"
 #include "harness/device/settings.h"
 
@@ -98,7 +99,7 @@ class OutFile {
   void finish() {
     constexpr std::uintmax_t max_bytes = std::uintmax_t{4} << 30;
     if (!file_) return;
-    file_->write(read_whole(folder_->path() / "out", max_bytes));
+    file_->write(mask_secrets(read_whole(folder_->path() / "out", max_bytes)));
     file_->finish();
   }
 

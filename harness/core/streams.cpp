@@ -1,11 +1,15 @@
 #include "harness/core/streams.h"
 
+#include "harness/core/secrets.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <exception>
+#include <string>
 
 namespace assay {
 
@@ -24,17 +28,23 @@ void prepare_streams() {
   }
 }
 
-void say_text(std::string_view text) noexcept {
+void say_text(std::string_view given) noexcept try {
+  const std::string masked = mask_secrets(given);
+  std::string_view text = masked;
   while (!text.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return;
     text.remove_prefix(static_cast<std::size_t>(written));
   }
+} catch (const std::exception&) {  // no memory for it
 }
 
-void show_text(std::string_view text) noexcept {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() && stdout_error == 0) stdout_error = errno;
+void show_text(std::string_view text) noexcept try {
+  const std::string masked = mask_secrets(text);
+  if (std::fwrite(masked.data(), 1, masked.size(), stdout) < masked.size() && stdout_error == 0) stdout_error = errno;
+} catch (const std::exception&) {
+  if (stdout_error == 0) stdout_error = ENOMEM;
 }
 
 int flush_stdout() noexcept {

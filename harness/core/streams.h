@@ -13,7 +13,7 @@ namespace assay {
 // without a reader an error instead of a signal.
 void prepare_streams();
 
-// A whole text at once to stderr, whatever becomes of it.
+// A whole text at once to stderr, with secrets masked, whatever becomes of it.
 void say_text(std::string_view text) noexcept;
 // A remark to stderr, "assay: ...\n", whatever becomes of it.
 template <typename... Args>
@@ -24,7 +24,7 @@ void say(fmt::format_string<Args...> format, Args&&... args) noexcept {
   }
 }
 
-// To stdout, by whoever has more to do: flush_stdout() tells what could not be written.
+// To stdout, with secrets masked, by whoever has more to do: flush_stdout() tells what could not be written.
 void show_text(std::string_view text) noexcept;
 template <typename... Args>
 void show(fmt::format_string<Args...> format, Args&&... args) {

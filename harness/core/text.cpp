@@ -1,5 +1,7 @@
 #include "harness/core/text.h"
 
+#include "harness/core/secrets.h"
+
 #include <algorithm>
 #include <cctype>
 
@@ -22,7 +24,10 @@ std::size_t character_length(std::string_view text) {
 
 }  // namespace
 
-std::string one_line(std::string_view text, std::size_t max_bytes) {
+std::string one_line(std::string_view given, std::size_t max_bytes) {
+  constexpr std::size_t beyond = 4096;  // a secret that would be cut could no longer be recognised
+  const std::string masked = mask_secrets(given.substr(0, std::max(max_bytes, max_bytes + beyond)));
+  std::string_view text = masked;
   std::string out;
   while (!text.empty()) {
     const std::size_t length = character_length(text);

@@ -4,6 +4,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/glob.h"
+#include "harness/core/secrets.h"
 #include "harness/core/text.h"
 
 #include <fmt/format.h>
@@ -121,7 +122,9 @@ std::vector<Setting> settings_here(DeviceKind device, int ranks) {
     const std::string_view name = text.substr(0, equals), value = text.substr(equals + 1);
     const Row* row = row_of(name);
     if (row && counts(row->where, device, ranks) && !is_neutral(*row, value))
-      found.push_back({one_line(name), one_line(value, max_value_bytes), *row->effect});
+      found.push_back({one_line(name),
+                       is_secret(name, value) ? std::string(secret_mask) : one_line(value, max_value_bytes),
+                       *row->effect});
   }
   std::ranges::sort(found, {}, &Setting::name);
   return found;

@@ -2,6 +2,7 @@
 
 #include "harness/core/host.h"
 #include "harness/core/nearest.h"
+#include "harness/core/secrets.h"
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
 #include "harness/history/events/events.h"
@@ -33,7 +34,7 @@ void keep(store::Store& store, DecisionKind kind, const std::string& target, con
           const std::optional<std::string>& until = {}) {
   // Decisions of one second stay in their order.
   const std::string name = fmt::format("{:016x}-{}", wall_clock_ns(), random_token());
-  store.decide({name, kind, target, reason, user_name(), utc_text(std::time(nullptr)), until});
+  store.decide({name, kind, target, mask_secrets(reason), user_name(), utc_text(std::time(nullptr)), until});
 }
 
 void need_reason(const char* verb, const std::string& reason) {

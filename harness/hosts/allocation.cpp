@@ -80,7 +80,7 @@ Allocation from_environment(const std::string& address, const Environment& envir
   read_ranks(environment, allocation);
   allocation.token = environment("ASSAY_TOKEN").value_or("");
   if (allocation.token.empty() && allocation.size > 1)
-    throw UsageError("ASSAY_SUPERVISOR is set, but not ASSAY_TOKEN: give every host the same secret word");
+    throw UsageError("ASSAY_SUPERVISOR is set, but ASSAY_TOKEN is not; give every host the same secret word");
   if (allocation.rank > 0) allocation.part = Part::agent;
   return allocation;
 }

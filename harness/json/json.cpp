@@ -4,6 +4,7 @@
 #include "harness/core/files.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
+#include "harness/json/masked.h"
 #include "harness/json/shared.h"
 
 #include <fmt/format.h>
@@ -182,7 +183,7 @@ const SharedJson& JsonPool::get(std::string_view text) {
 std::string dump_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string dump_document(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+  return masked(json).dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 Json read_json(const std::filesystem::path& path) {

@@ -28,7 +28,7 @@ Json parse_untrusted(std::string_view text);
 
 // One line of JSON; bytes that are not UTF-8 are replaced.
 std::string dump_line(const Json& json);
-// The text for a file: indented, ending with a line end; bytes that are not UTF-8 are replaced.
+// The text for a file, with secrets masked: indented, ending with a line end; bytes that are not UTF-8 are replaced.
 std::string dump_document(const Json& json, int indent = 1);
 
 // parse_json for a file of at most 64 MiB. Also throws, with the reason, if it is missing, a folder, unreadable or

@@ -1,7 +1,9 @@
 // Writes a run directory.
 #include "harness/record/run_dir.h"
 
+#include "harness/core/secrets.h"
 #include "harness/core/text.h"
+#include "harness/json/masked.h"
 #include "harness/json/members.h"
 #include "harness/record/content_hash.h"
 
@@ -96,7 +98,7 @@ void spill_samples(const fs::path& dir, Record& record) {
   const SeriesFile file{record_schema,        record.key, record.attempt, samples.unit, std::move(samples.values),
                         std::move(samples.at)};
   make_folder(dir / "series");
-  replace_file(dir / name, dump_line(json_of(file)) + "\n");
+  replace_file(dir / name, dump_line(masked(json_of(file))) + "\n");
   samples.series = name;
   samples.values.clear();
   samples.at.clear();
@@ -110,7 +112,7 @@ std::string line_of(const fs::path& dir, Record record) {
   } catch (const Error& caught) {
     throw RunDirError(caught.what());
   }
-  return dump_line(record.to_json()) + "\n";
+  return dump_line(masked(record.to_json())) + "\n";
 }
 
 std::string text_of_run(const Json& run) { return dump_document(run, 2); }
@@ -274,7 +276,7 @@ void RunWriter::write_file(const std::string& name, std::string_view text, bool 
   const Descriptor fd(open_own(path, O_WRONLY | O_NONBLOCK | (replace ? O_TRUNC : 0)));
   if (fd < 0) throw RunDirError(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
   try {
-    write_all(fd, text, path);
+    write_all(fd, mask_secrets(text), path);
     if (::fsync(fd) != 0) throw Error(fmt::format("cannot sync {}: {}", path.string(), std::strerror(errno)));
   } catch (const Error& caught) {
     throw RunDirError(caught.what());

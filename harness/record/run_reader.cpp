@@ -1,6 +1,8 @@
 // Reads run directories.
 #include "harness/core/error.h"
 #include "harness/core/files.h"
+#include "harness/core/secrets.h"
+#include "harness/json/masked.h"
 #include "harness/json/members.h"
 #include "harness/record/content_hash.h"
 #include "harness/record/run_dir.h"
@@ -79,7 +81,7 @@ RunData read_run(const fs::path& dir, const std::string& run_text, const NextLin
   std::uint64_t lines_hash = 0;
   const std::uint64_t content = hash64(run_text);
   try {
-    data.run = parse_untrusted(run_text);
+    data.run = masked(parse_untrusted(run_text));  // older builds did not mask what they wrote
     if (!data.run.is_object()) throw Error("not an object");
     const Json schema = data.run.value("schema", Json());
     if (schema.is_null()) throw Error("no schema");
@@ -97,7 +99,7 @@ RunData read_run(const fs::path& dir, const std::string& run_text, const NextLin
     if (line.size() > max_line_bytes) throw Error(fmt::format("{}: line {} is too long", dir.string(), number));
     lines_hash += hash64(line);
     try {
-      data.records.push_back(Record::from_text(line, pool));
+      data.records.push_back(Record::from_text(holds_secret(line) ? masked_line(line) : line, pool));
       if (!whole) drop_unread(data.records.back());
       data.lines.push_back(number);
     } catch (const std::exception& caught) {

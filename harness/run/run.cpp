@@ -4,6 +4,7 @@
 #include "harness/core/build_id.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/secrets.h"
 #include "harness/core/streams.h"
 #include "harness/core/units.h"
 #include "harness/core/version.h"
@@ -96,6 +97,10 @@ void read_plan(const RunRequest& request, std::span<const Family> families, Prep
   } else {
     prepared.plan = expand_plan(request.plan, families, request.limits);
   }
+  // Masked it would be another case, which could not be continued.
+  for (const PlannedCase& planned : prepared.plan.cases)
+    if (holds_secret(planned.key))
+      throw UsageError(fmt::format("{}: a parameter holds a secret, which every report would show", planned.key));
   refuse_idle_faults(request.faults, prepared.plan);
 }
 

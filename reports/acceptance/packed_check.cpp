@@ -2,6 +2,9 @@
 
 #include "harness/archive/tar.h"
 #include "harness/core/files.h"
+#include "harness/core/secrets.h"
+#include "harness/core/streams.h"
+#include "harness/fitness/sent.h"
 #include "reports/acceptance/document.h"
 
 #include <fmt/format.h>
@@ -55,7 +58,7 @@ std::unique_ptr<const Judged> check_into_pack(std::vector<fs::path> dirs, const 
                                               std::span<const std::string> families) {
   Pack pack;
   pack.floors_name = floors_file.filename().string();
-  pack.floors = read_whole(floors_file, max_floors_bytes);
+  pack.floors = mask_secrets(read_whole(floors_file, max_floors_bytes));
   pack.injected = injected;
   pack.judge = std::move(judge);
   // The report names the copy of a run whose path comes first: keep that order.
@@ -72,6 +75,7 @@ std::unique_ptr<const Judged> check_into_pack(std::vector<fs::path> dirs, const 
     throw Error(fmt::format("{}: its {} bytes are more than a pack may have ({}): pack fewer runs", path, bytes.size(),
                             TarLimits{}.bytes));
   replace_file(path, bytes);
+  say("assay: {}: {}\n", path, sent_text(bytes));
   return judged;
 }
 

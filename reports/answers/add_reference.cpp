@@ -4,6 +4,7 @@
 #include "harness/core/files.h"
 #include "harness/core/text.h"
 #include "harness/json/json.h"
+#include "harness/json/masked.h"
 #include "harness/record/run_dir.h"
 #include "reports/answers/answers.h"
 #include "reports/references/references.h"
@@ -36,7 +37,7 @@ std::string without_hosts(Record record) {
   for (RankResult& rank : record.ranks) rank.host.clear();
   if (record.outside_cpu) record.outside_cpu->host.clear();
   record.log.clear();
-  return dump_line(record.to_json()) + "\n";
+  return dump_line(masked(record.to_json())) + "\n";
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "reports/render/escape.h"
 
+#include "harness/core/secrets.h"
+
 #include <optional>
 
 namespace assay::report {
@@ -47,7 +49,9 @@ int width_of(char32_t c) {
 
 }  // namespace
 
-std::string printable(std::string_view text) {
+std::string printable(std::string_view given) {
+  const std::string masked = mask_secrets(given);
+  std::string_view text = masked;
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {

@@ -7,7 +7,7 @@
 
 namespace assay::report {
 
-// Valid UTF-8 without control characters (each becomes U+FFFD; tabs and line ends become spaces).
+// Secrets are masked. Valid UTF-8 without control characters (each becomes U+FFFD; tabs and line ends become spaces).
 std::string printable(std::string_view text);
 // Like `printable`, with Markdown and HTML markup escaped.
 std::string markdown_escape(std::string_view text);

@@ -3,7 +3,9 @@
 #include "harness/archive/tar.h"
 #include "harness/core/clock.h"
 #include "harness/core/files.h"
+#include "harness/core/streams.h"
 #include "harness/fitness/accept/stages.h"
+#include "harness/fitness/sent.h"
 
 #include <fmt/format.h>
 
@@ -86,7 +88,9 @@ void collect_evidence(fitness::Acceptance& table, const State& state, const fitn
       std::error_code none;
       fs::create_directories(dir / "evidence", none);
       const std::string file = fmt::format("evidence/{}.tar", host.host);
-      replace_file(dir / file, tar_bytes(fitness::evidence_members(input)));
+      const std::string bytes = tar_bytes(fitness::evidence_members(input));
+      replace_file(dir / file, bytes);
+      say("assay: {}: {}\n", (dir / file).string(), fitness::sent_text(bytes));
       host.evidence_file = file;
     } catch (const Error& error) {
       table.notes.push_back(fmt::format("no evidence of {}: {}", host.host, error.what()));

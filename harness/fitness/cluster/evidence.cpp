@@ -4,9 +4,11 @@
 
 #include "harness/core/error.h"
 #include "harness/core/files.h"
+#include "harness/core/secrets.h"
 #include "harness/core/sha256.h"
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
+#include "harness/json/masked.h"
 #include "harness/json/members.h"
 #include "harness/machine/problem_kinds.h"
 #include "harness/record/run_dir.h"
@@ -87,7 +89,7 @@ std::string records_of(const std::filesystem::path& run, const std::string& host
       const Json record = parse_untrusted(line);
       const Json& ranks = member(record, "/ranks");
       if (std::ranges::any_of(ranks, [&](const Json& rank) { return text_member(rank, "/host") == host; }))
-        kept += line + "\n";
+        kept += masked_line(line) + "\n";
     } catch (const Error&) {  // a line cut short by a kill
     }
   }
@@ -136,7 +138,7 @@ std::vector<VendorCommand> vendor_commands(const std::vector<std::string>& probl
 std::vector<ArchiveMember> evidence_members(const EvidenceInput& input) {
   std::vector<ArchiveMember> members;
   const auto add = [&](const std::string& name, std::string bytes) {
-    if (!bytes.empty()) members.push_back({name, std::move(bytes)});
+    if (!bytes.empty()) members.push_back({name, name.ends_with(".txt") ? mask_secrets(bytes) : std::move(bytes)});
   };
   Json audit = json_of(input.audit), environment = input.environment;
   if (!input.with_serials) drop_serials(audit), drop_serials(environment);

@@ -49,7 +49,7 @@ struct Pack {
 // The rules by which packs of this schema were judged.
 CheckRules rules_of(int schema);
 
-// A run directory's files. Throws UsageError if it holds no run, Error if a file cannot be read.
+// A run directory's files, with secrets masked. Throws UsageError if it holds no run, Error if a file cannot be read.
 PackedRun pack_run(const std::filesystem::path& dir);
 
 // The runs of a pack, each record with all its samples. Throws Error, which begins with `name`, for a bad file.

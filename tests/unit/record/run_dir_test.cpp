@@ -59,6 +59,33 @@ TEST_F(RunDir, WorkersMayWriteOnlyBelowMllog) {
     EXPECT_THROW(writer.write_file(name, "x", true), Error) << name;
 }
 
+TEST_F(RunDir, HoldsNoSecretOfWhatIsWrittenOrWasBefore) {
+  const std::string secret = "hunter2";
+  {
+    Json run = run_;
+    run["argv"] = {"assay", "run", "--token", secret};
+    RunWriter writer = RunWriter::create(dir_, run);
+    Record one = record("x/password=" + secret);
+    one.labels["api_key"] = secret;
+    one.log = "Authorization: Bearer " + secret;
+    one.samples.values.assign(300, 1.0);  // goes to series/
+    writer.append(one);
+    writer.write_file("mllog/a.log", "password=" + secret, true);
+  }
+  for (const auto& entry : fs::recursive_directory_iterator(dir_)) {
+    std::ifstream file(entry.path());
+    EXPECT_THAT(std::string(std::istreambuf_iterator<char>(file), {}), testing::Not(HasSubstr(secret)));
+  }
+  add_text(R"({"schema":2,"key":"y","labels":{"api_key":"hunter2"},"log":"token is kept"})"
+           "\n");
+  const RunData data = read_run(dir_);
+  ASSERT_EQ(data.records.size(), 2u);
+  EXPECT_EQ(data.records[0].log, "Authorization: Bearer [masked]");
+  EXPECT_EQ(data.records[1].labels.at("api_key"), "[masked]");
+  EXPECT_EQ(data.records[1].log, "token is kept");
+  EXPECT_EQ(all_samples(data, data.records[0]).size(), 300u);
+}
+
 TEST_F(RunDir, KeepsAllRecordsAndUsesTheLastAttempt) {
   {
     RunWriter writer = RunWriter::create(dir_, run_);

@@ -2,6 +2,7 @@
 #include "harness/fitness/cluster/evidence.h"
 #include "harness/core/error.h"
 #include "harness/core/sha256.h"
+#include "harness/fitness/sent.h"
 #include "harness/json/members.h"
 #include "tests/support/temporary_folder.h"
 
@@ -114,6 +115,18 @@ TEST_F(Evidence, TheManifestHasTheSumOfEachFile) {
     if (name != "n1/MANIFEST") sums += sha256_hex(bytes) + "  " + name.substr(3) + "\n";
   EXPECT_EQ(members.at("n1/MANIFEST"), sums);
   EXPECT_EQ(tar_bytes(evidence_members(input_)), tar_bytes(evidence_members(input_)));
+}
+
+TEST_F(Evidence, SecretsAreMaskedAndWhatLeavesIsTold) {
+  const std::string secret = "hunter2";
+  std::ofstream(folder_.path() / "day1" / "records.jsonl")
+      << R"({"key":"a","log":"one\npassword=hunter2","ranks":[{"rank":0,"host":"n1","uuid":"GPU-2"}]})" << '\n';
+  input_.audit->events.front().text = "started with --token hunter2";
+  input_.environment["api_key"] = secret;
+  const std::string archive = tar_bytes(evidence_members(input_));
+  EXPECT_EQ(archive.find(secret), archive.npos);
+  // The message is both in the audit and in events.txt.
+  EXPECT_EQ(sent_text(archive), "holds the names of 1 host (n1), 2 UUIDs and 3 lines of logs; 4 values are masked");
 }
 
 TEST_F(Evidence, WhatIsUnknownIsLeftOut) {
