@@ -158,6 +158,12 @@ Variables trusted_variables(std::vector<std::string>& left_out) {
     else if (name.starts_with("LD_") || name == "GLIBC_TUNABLES" || name == "TMPDIR")
       left_out.push_back(name);
   }
+  // Where containers mount a driver without telling the loader (as in nvml_library.cpp).
+  for (const char* folder : {"/usr/local/nvidia/lib64", "/usr/lib64-nvidia", "/usr/lib/wsl/lib"})
+    if (::access(folder, X_OK) == 0 && why_untrusted(folder).empty()) {
+      std::string& path = all["LD_LIBRARY_PATH"];
+      path += (path.empty() ? "" : ":") + std::string(folder);
+    }
   return all;
 }
 
