@@ -10,7 +10,7 @@
 #include "harness/device/settings.h"
 #include "harness/hosts/gpu_place.h"
 #include "harness/hosts/placement.h"
-#include "harness/process/process.h"
+#include "harness/process/privileges.h"
 #include "harness/run/case_message.h"
 #include "harness/run/execute.h"
 #include "harness/run/timeline.h"

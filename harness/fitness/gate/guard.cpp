@@ -9,6 +9,7 @@
 #include "harness/fitness/floors/floors.h"
 #include "harness/machine/root.h"
 #include "harness/process/ask.h"
+#include "harness/process/privileges.h"
 #include "harness/run/run.h"
 
 #include <dlfcn.h>

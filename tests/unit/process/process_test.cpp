@@ -2,6 +2,7 @@
 #include "harness/process/process.h"
 
 #include "harness/process/ask.h"
+#include "harness/process/privileges.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -58,10 +59,17 @@ TEST(KeepTail, IsBounded) {
 }
 
 TEST(TrustedVariables, OnlyNamesThatLoadNothingAreKept) {
-  const std::pair<const char*, const char*> set[] = {
-      {"PATH", "/tmp/planted"},      {"LD_AUDIT", "/tmp/x.so"}, {"GLIBC_TUNABLES", "x"},       {"PYTHONPATH", "/tmp"},
-      {"OPENSSL_CONF", "/tmp/conf"}, {"OMP_NUM_THREADS", "1"},  {"CUDA_INJECTION64_PATH", "x"}, {"NCCL_NET_PLUGIN", "x"},
-      {"ASSAY_HOST", "n1"},          {"SLURM_JOB_GPUS", "3"},   {"TMPDIR", "/dev"}};
+  const std::pair<const char*, const char*> set[] = {{"PATH", "/tmp/planted"},
+                                                     {"LD_AUDIT", "/tmp/x.so"},
+                                                     {"GLIBC_TUNABLES", "x"},
+                                                     {"PYTHONPATH", "/tmp"},
+                                                     {"OPENSSL_CONF", "/tmp/conf"},
+                                                     {"OMP_NUM_THREADS", "1"},
+                                                     {"CUDA_INJECTION64_PATH", "x"},
+                                                     {"NCCL_NET_PLUGIN", "x"},
+                                                     {"ASSAY_HOST", "n1"},
+                                                     {"SLURM_JOB_GPUS", "3"},
+                                                     {"TMPDIR", "/dev"}};
   for (const auto& [name, value] : set) ::setenv(name, value, 1);
   std::vector<std::string> left_out;
   const Variables kept = trusted_variables(left_out);
@@ -95,7 +103,8 @@ TEST(BecomeNobody, IsForGoodAndWithoutGroups) {
       },
       10);
   EXPECT_EQ(answer.text.value_or(answer.problem),
-            "Uid:\t65534\t65534\t65534\t65534\nGid:\t65534\t65534\t65534\t65534\nGroups:\t \nCapEff:\t0000000000000000\n9 true");
+            "Uid:\t65534\t65534\t65534\t65534\nGid:\t65534\t65534\t65534\t65534\nGroups:\t "
+            "\nCapEff:\t0000000000000000\n9 true");
 }
 
 }  // namespace
