@@ -48,16 +48,17 @@ std::vector<std::string> gpu_devices() {
 // Tried in a process of nobody's: what it cannot reach there, a test could not either.
 std::string why_not_nobody(bool gpus) {
   constexpr double max_seconds = 5;
-  const auto tried = [gpus] {
+  const std::vector<fs::path> needed{program_file(), configs_dir() / "gate.json", user_root().path()};
+  const std::string module = gpus ? Module::find("cuda") : std::string();
+  const auto tried = [&] {
     become_nobody();
     const auto closed = [](const std::string& path, int how) {
       return ::access(path.c_str(), how) == 0 ? std::string() : fmt::format("{}: {}", path, std::strerror(errno));
     };
-    for (const fs::path& path : {program_file(), configs_dir() / "gate.json", user_root().path()})
+    for (const fs::path& path : needed)
       if (std::string why = closed(path.string(), R_OK); !why.empty()) return why;
     for (const std::string& device : gpus ? gpu_devices() : std::vector<std::string>())
       if (std::string why = closed(device, R_OK | W_OK); !why.empty()) return why;
-    const std::string module = gpus ? Module::find("cuda") : std::string();
     return module.empty() || dlopen(module.c_str(), RTLD_LAZY | RTLD_LOCAL) ? std::string() : std::string(dlerror());
   };
   const ChildAnswer answer = ask_child(tried, max_seconds);
