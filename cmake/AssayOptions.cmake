@@ -47,6 +47,9 @@ set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 
 add_library(assay_flags INTERFACE)
 target_include_directories(assay_flags INTERFACE "${PROJECT_SOURCE_DIR}")
+# Messages that name a source name it from the repository's root: no program holds the path of the folder it was built in.
+target_compile_options(assay_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 # CUDA sources have their own flags (AssayCuda.cmake).
 target_compile_options(assay_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion>)
