@@ -53,6 +53,8 @@ const gate::Code* fault_of(const gate::Catalogue& catalogue, const std::string& 
 int run(const GateOptions& options, ExitStyle style) {
   gate::Request request;
   request.start = Clock::now();
+  request.remark = gate::leave_environment(command_line());
+  gate::refuse_untrusted(options.floors);
   request.catalogue = gate::load_catalogue(configs_dir() / "gate.json");
   if (options.list) {
     options.outputs.write_json([&] { return list_json(request.catalogue); });

@@ -19,7 +19,7 @@ if(ASSAY_WITH_CUDA)
 
   add_library(assay_cuda_flags INTERFACE)
   target_compile_options(assay_cuda_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-Wshadow -Wno-deprecated-gpu-targets>)
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-Wshadow,-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/= -Wno-deprecated-gpu-targets>)
   if(ASSAY_WERROR)
     target_compile_options(assay_cuda_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--Werror=all-warnings>)
   endif()

@@ -44,9 +44,15 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
 # After installation, libraries outside the system's folders (oneDNN's wheel) must still be found.
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+# The same in the build folder: otherwise CMake ends the path with a colon there, and the loader then searches the working
+# folder too, where anybody may have put a library.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 
 add_library(assay_flags INTERFACE)
 target_include_directories(assay_flags INTERFACE "${PROJECT_SOURCE_DIR}")
+# Messages that name a source name it from the repository's root: no program holds the path of the folder it was built in.
+target_compile_options(assay_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 # CUDA sources have their own flags (AssayCuda.cmake).
 target_compile_options(assay_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion>)

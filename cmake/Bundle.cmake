@@ -22,13 +22,16 @@ foreach(library IN LISTS found BLAS)
   endif()
   file(INSTALL DESTINATION "${root}/${place}" USE_SOURCE_PERMISSIONS FOLLOW_SYMLINK_CHAIN TYPE SHARED_LIBRARY FILES "${library}")
   file(REAL_PATH "${library}" real)
+  get_filename_component(copy "${real}" NAME)
+  string(APPEND carried "${place}/${copy}\t${real}\n")
   list(APPEND files "${real}" "${library}")
 endforeach()
 
 # Debian keeps a licence file for each package; a wheel brings its own below share/doc.
 execute_process(COMMAND dpkg-query -S ${files} OUTPUT_VARIABLE owners ERROR_QUIET)
 string(REGEX MATCHALL "(^|\n)[^:\n ]+" packages "${owners}")
-list(APPEND packages libcli11-dev nlohmann-json3-dev libjs-chart.js libboost-dev libarchive-dev)   # compiled into the program
+set(compiled libcli11-dev nlohmann-json3-dev libjs-chart.js libboost-dev libarchive-dev)   # compiled into the program
+list(APPEND packages ${compiled} libc6-dev)   # the launcher holds a C library
 list(TRANSFORM packages STRIP)
 list(REMOVE_DUPLICATES packages)
 foreach(package IN LISTS packages)
@@ -44,3 +47,24 @@ foreach(library IN LISTS found)
   endif()
 endforeach()
 file(INSTALL DESTINATION "${root}" TYPE FILE FILES "${CMAKE_CURRENT_LIST_DIR}/../LICENSE")
+
+# What tools/package/pack.py lists: beside the package, not in it.
+foreach(package IN LISTS compiled)
+  string(APPEND carried "bin/assay\t${package}\n")
+endforeach()
+string(APPEND carried "assay\tlibc6-dev\n")
+file(WRITE "${root}.carried" "${carried}")
+
+# The program's and the modules' paths to libraries name folders of this machine. All libraries of a package are in its own
+# folder, which the launcher names; the host's lie where its loader looks, or in a toolkit.
+file(GLOB modules "${root}/lib/assay/*.so")
+foreach(file IN LISTS modules ITEMS "${root}/bin/assay")
+  unset(folders)
+  file(READ_ELF "${file}" RUNPATH folders)
+  string(REPLACE ":" ";" kept "${folders}")
+  list(FILTER kept INCLUDE REGEX "^/(usr|opt)/")
+  list(JOIN kept ":" kept)
+  if(folders)
+    file(RPATH_SET FILE "${file}" NEW_RPATH "${kept}")
+  endif()
+endforeach()

@@ -9,11 +9,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/klog.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace assay::audit {
@@ -45,6 +47,15 @@ std::optional<std::uint64_t> read_log(const std::filesystem::path& path, LogPiec
   ::close(file);
   pieces.finish();
   return readable ? std::optional(left_out) : std::nullopt;
+}
+
+// What /dev/kmsg holds, for a container that has the capability SYSLOG but not the device; empty if it must not.
+std::string kernel_ring() {
+  constexpr int read_all = 3, size_of_buffer = 10;
+  const int size = ::klogctl(size_of_buffer, nullptr, 0);
+  std::string text(static_cast<std::size_t>(std::max(size, 0)), '\0');
+  text.resize(static_cast<std::size_t>(std::max(::klogctl(read_all, text.data(), size), 0)));
+  return text;
 }
 
 std::optional<double> later(std::optional<double> a, std::optional<double> b) {
@@ -135,7 +146,7 @@ void EventCounts::add(const LogLine& message, bool earlier_boot) {
   last_ = later(last_, moment);
   const bool before_boot = moment && boot_ && *moment < *boot_ - 1;
   reaches_ = reaches_ || (!earlier_boot && moment && boot_ && !before_boot);
-  if (moment && *moment < from_) return;
+  if (moment && (*moment < from_ || *moment >= until_)) return;
   for (KernelEvent& event : parse_kernel_message(message.text, address_before(message))) {
     event.unix_seconds = event.first_seconds = moment;
     if (!moment) event.uptime_seconds = message.uptime_seconds;
@@ -218,6 +229,7 @@ KernelLog read_kernel_log(const Root& root, double now, double days, std::option
     (messages > 0 ? log.sources : log.empty).push_back(source);
     if (bytes > 0) log.cut.push_back(fmt::format("{}: its first {}", source, format_bytes(static_cast<double>(bytes))));
   };
+  double until = std::numeric_limits<double>::infinity();
   if (root.real()) {
     constexpr double max_seconds = 3;  // of a big journal, what was printed until then counts: the newest first
     EventCounts journal = none;
@@ -244,11 +256,15 @@ KernelLog read_kernel_log(const Root& root, double now, double days, std::option
       log.cut.push_back(fmt::format("journal: all but the newest {}, as journalctl {}",
                                     format_bytes(static_cast<double>(bytes)),
                                     done.ended() ? "failed" : fmt::format("took more than {:g} s", max_seconds)));
+    // The files may hold lines that any user has written by logger(1), so they tell only of what was before the
+    // journal.
+    if (reader.tally().messages > 0 && journal.first()) until = std::max(*journal.first(), boot.value_or(0));
     all.join(std::move(journal));
   }
   // A message moves from one file to the next, so that both are one source; kern.log and messages may hold the same.
   for (const char* name : {"var/log/kern.log", "var/log/messages"}) {
     EventCounts files = none;
+    files.only_before(until);
     LogReader reader(dates);
     for (const char* older : {".1", ""}) {
       const std::string path = std::string(name) + older;
@@ -262,6 +278,12 @@ KernelLog read_kernel_log(const Root& root, double now, double days, std::option
   LogReader records({now, root.real(), boot});
   if (const auto left_out = read_log(root.path() / "dev/kmsg", lines_into(kmsg, records)))
     add_source("/dev/kmsg", *left_out, records.tally().messages);
+  else if (const std::string ring = root.real() ? kernel_ring() : std::string(); !ring.empty()) {
+    LogPieces pieces = lines_into(kmsg, records);
+    pieces.add(ring);
+    pieces.finish();
+    add_source("syslog(2)", 0, records.tally().messages);
+  }
   all.join(std::move(kmsg));
   log.events = all.finish();
   log.latest_future = all.latest_future();

@@ -4,6 +4,7 @@
 #include "harness/audit/audit.h"
 #include "harness/audit/log_lines.h"
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@ class EventCounts {
   std::int64_t left_out() const { return left_out_; }                     // messages of kinds beyond those kept
   std::optional<double> latest_future() const { return latest_future_; }  // a date more than an hour after now
   std::optional<double> first() const { return first_; }
+  // Leaves out what is dated from then on (Unix seconds).
+  void only_before(double until) { until_ = until; }
   std::optional<double> last() const { return last_; }
   int boots() const { return boots_; }
 
@@ -53,7 +56,7 @@ class EventCounts {
   void settle();
   std::string address_before(const LogLine& message);
 
-  double from_, now_;
+  double from_, now_, until_ = std::numeric_limits<double>::infinity();
   std::optional<double> boot_;
   std::map<Key, KernelEvent> events_;
   std::map<std::string, Named> named_;  // by speaker

@@ -20,8 +20,8 @@ fs::path configs_dir() {
   }
   const fs::path installed = program_file().parent_path().parent_path() / "share" / "assay" / "configs";
   if (fs::is_directory(installed, none)) return installed;
-  const fs::path source = ASSAY_SOURCE_CONFIGS;
-  return fs::is_directory(source, none) ? source : fs::path();
+  const fs::path built = program_file().parent_path() / "configs";  // a link in a build folder
+  return fs::is_directory(built, none) ? fs::canonical(built, none) : fs::path();
 }
 
 std::vector<fs::path> json_files(const fs::path& folder) {

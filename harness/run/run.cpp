@@ -6,6 +6,7 @@
 #include "harness/core/host.h"
 #include "harness/core/secrets.h"
 #include "harness/core/streams.h"
+#include "harness/core/trust.h"
 #include "harness/core/units.h"
 #include "harness/core/version.h"
 #include "harness/device/cpu/team.h"
@@ -327,7 +328,7 @@ fs::path cache_folder() {
   if (const char* named = std::getenv("ASSAY_CACHE"); named && *named) return named;
   if (const char* base = std::getenv("XDG_CACHE_HOME"); base && *base) return fs::path(base) / "assay";
   if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache" / "assay";
-  return fs::temp_directory_path() / "assay-cache";
+  return as_root() ? fs::path("/var/cache/assay") : fs::temp_directory_path() / "assay-cache";
 }
 
 std::vector<std::string> flags_of(const Root& root) {

@@ -33,7 +33,7 @@ class Machine:
         self.script("apt-get", f'echo "apt-get $*" >>{self.log}')
         self.script("id", f"echo {0 if root else 1000}")
         self.script("cmake", f'[ "$1" = --version ] && echo cmake version 3.25.1 || echo "cmake $*" >>{self.log}')
-        fake_pip = 'for w in "$@"; do case $w in *==*) mkdir -p "$ASSAY_DEPS/lib/python3.11/site-packages/'
+        fake_pip = f'cat "${{!#}}" >>{self.log}; for w in $(cat "${{!#}}"); do case $w in *==*) mkdir -p "$ASSAY_DEPS/lib/python3.11/site-packages/'
         fake_pip += '$(echo "${w%%==*}" | sed s/-/_/g)-${w##*==}.dist-info" ;; esac; done'
         self.script("python3", f'''case $1 in
           -c) exit 0 ;; --version) echo Python 3.11.2 ;;
@@ -71,7 +71,8 @@ class Dev(unittest.TestCase):
         return Machine(pathlib.Path(self.folder.name), *arguments, **options)
 
     def installs(self, machine):
-        return " ".join(call for call in machine.calls if " install" in call)
+        """Calls of apt and pip, and pip's lists of wheels."""
+        return " ".join(call for call in machine.calls if " install" in call or " --hash=" in call)
 
     def test_with_nothing_missing_neither_apt_nor_pip_runs_again(self):
         machine = self.machine(everything(), {})
@@ -81,6 +82,17 @@ class Dev(unittest.TestCase):
         machine.log.write_text("")
         self.assertEqual(machine.dev("build").returncode, 0)
         self.assertNotIn("pip install", " ".join(machine.calls))
+
+    def test_wheels_are_pinned_by_their_hashes(self):
+        machine = self.machine(everything(), {})
+        self.assertEqual(machine.dev("build").returncode, 0)
+        self.assertRegex(self.installs(machine), r"pip install .*--no-deps --require-hashes -r \S+ nvidia-nvtx==\S+ --hash=sha256:[0-9a-f]{64}")
+        # Every wheel of the list has one.
+        entries = re.sub("#.*", "", (ROOT / "cmake/packages.txt").read_text())
+        hashed = dict(line.split(" ", 1) for line in (ROOT / "cmake/wheels.txt").read_text().splitlines() if "#" not in line)
+        self.assertEqual(sorted(hashed), sorted(set(re.findall(r"[\w.-]+==[\w.]+", entries))))
+        for hashes in hashed.values():
+            self.assertRegex(hashes, r"^--hash=sha256:[0-9a-f]{64}( --hash=sha256:[0-9a-f]{64})*$")
 
     def test_installs_only_what_is_missing(self):
         installed = everything()

@@ -1,6 +1,9 @@
 """The Slurm prolog and health check of configs/launch: what they tell Slurm for each answer of the gate, and for none."""
 import os
 import pathlib
+import re
+import shutil
+import stat
 import subprocess
 import sys
 import unittest
@@ -10,6 +13,7 @@ from assay_case import AssayCase
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import fake_machine  # noqa: E402
 
+SOMEBODY = 4321
 LAUNCH = pathlib.Path(__file__).resolve().parents[2] / "configs/launch"
 
 
@@ -27,7 +31,7 @@ class LaunchScripts(AssayCase):
         return path
 
     def script(self, name, gate="assay", **env):
-        env = {**os.environ, "PATH": f"{self.dir}/bin:{os.environ['PATH']}", "ASSAY_GATE_STATE": str(self.dir / "state"),
+        env = {**os.environ, "SCONTROL": f"{self.dir}/bin/scontrol", "ASSAY_GATE_STATE": str(self.dir / "state"),
                "SLURMD_NODENAME": "n1", "ASSAY": str(gate), "ASSAY_CACHE": str(self.dir), **env}
         return subprocess.run([LAUNCH / name], cwd=self.dir, env=env, capture_output=True, text=True, timeout=60)
 
@@ -72,6 +76,70 @@ class LaunchScripts(AssayCase):
         self.write("state", "a file")
         for body, code in (("echo nothing found", 0), ("echo ASSAY-GPU-005 x; exit 1", 1), ("exit 1", 0)):
             self.assertEqual(self.script("slurm-prolog.sh", gate=self.program("gate", body)).returncode, code, body)
+
+    def test_what_the_environment_plants_is_not_used(self):
+        planted = self.dir / "planted"
+        for name in ("assay", "timeout", "stat", "mkdir", "chmod", "dirname", "readlink", "mv", "rm", "tail", "sed", "cmp", "cp",
+                     "head", "hostname", "scontrol", "install"):
+            self.program(f"../planted/{name}", f'/bin/echo "$0" >> {self.dir}/used; exit 1')
+        self.write("rc", f"/bin/echo BASH_ENV >> {self.dir}/used")
+        hostile = {"PATH": f"{planted}:{os.environ['PATH']}", "BASH_ENV": str(self.dir / "rc"), "LD_LIBRARY_PATH": str(planted),
+                   "BASH_FUNC_timeout%%": "() { /bin/echo function >> " + str(self.dir / "used") + "; }"}
+        gate = self.program("gate", 'echo "ASSAY-GPU-005 $PATH $LD_LIBRARY_PATH"; exit 1')
+        self.assertEqual(self.script("slurm-prolog.sh", gate=gate, **hostile).returncode, 1)
+        self.assertEqual((self.state / "drain").read_text(), "ASSAY-GPU-005 /usr/sbin:/usr/bin:/sbin:/bin \n")
+        self.assertEqual(self.script("slurm-health.sh", **hostile).returncode, 0)
+        self.assertIn("State=DRAIN", (self.dir / "calls").read_text())
+        self.assertFalse((self.dir / "used").exists())
+
+    def test_the_state_lies_in_a_folder_that_only_its_owner_can_open(self):
+        metrics = self.dir / "metrics"
+        metrics.mkdir()
+        self.prolog(0, "^$", 0, gate=self.program("good", "echo nothing found"), ASSAY_GATE_METRICS=str(metrics))
+        self.assertEqual(stat.S_IMODE(self.state.stat().st_mode), 0o700)
+        self.assertEqual((metrics / "assay_gate.prom").read_text(), (self.state / "gate.prom").read_text())
+        self.assertEqual(stat.S_IMODE((metrics / "assay_gate.prom").stat().st_mode), 0o644)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can give files to others")
+    def test_a_state_that_another_user_could_have_made_is_not_used(self):
+        def open_to_all():
+            self.state.chmod(0o777)
+
+        def anothers():
+            os.chown(self.state, SOMEBODY, SOMEBODY)
+
+        def anothers_parent():
+            os.chown(self.state.parent, SOMEBODY, SOMEBODY)
+
+        def a_link():
+            self.state.rename(self.dir / "elsewhere")
+            os.symlink(self.dir / "elsewhere", self.state)
+            os.chown(self.state, SOMEBODY, SOMEBODY, follow_symlinks=False)
+
+        bad = self.program("bad", "echo ASSAY-GPU-005 x; exit 1")
+        for plant in (open_to_all, anothers, anothers_parent, a_link):
+            with self.subTest(plant=plant.__name__):
+                shutil.rmtree(self.dir / "state", ignore_errors=True)
+                shutil.rmtree(self.dir / "elsewhere", ignore_errors=True)
+                self.write("state/n1/drain", "planted")
+                self.write("state/n1/unjudged", "planted")
+                plant()
+                done = self.script("slurm-prolog.sh", gate=bad)
+                self.assertEqual(done.returncode, 1, "a fault still drains")
+                self.assertIn("no folder that only root can change", done.stderr)
+                (self.dir / "calls").unlink(missing_ok=True)
+                done = self.script("slurm-health.sh")
+                self.assertIn("another user could have written", done.stderr)
+                self.assertFalse((self.dir / "calls").exists())
+                self.assertEqual(sorted(path.name for path in self.state.iterdir()), ["drain", "unjudged"])
+                self.assertEqual((self.state / "drain").read_text(), "planted")
+
+    def test_the_pod_has_named_capabilities_only(self):
+        text = (LAUNCH / "kubernetes-gate.yaml").read_text()
+        self.assertNotRegex(text, "privileged: true|hostPID|hostNetwork|/dev/kmsg")
+        self.assertIn("drop: [ALL]", text)
+        added = re.search(r"add:\n((?: +- .*\n)+)", text)[1]
+        self.assertEqual(re.findall(r"- (\w+)", added), ["SYSLOG", "SETUID", "SETGID", "CHOWN", "KILL"])
 
     def test_the_prolog_with_the_real_gate(self):
         machine = fake_machine.FakeMachine(self.dir / "machine")

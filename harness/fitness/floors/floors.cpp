@@ -104,11 +104,13 @@ Floors parse_floors(std::string_view text, const std::filesystem::path& path) {
   return floors_of(parse_json(text, path.string()), path);
 }
 
-Floors find_floors(const std::string& word) {
+std::filesystem::path floors_file(const std::string& word) {
   std::error_code none;
   const std::filesystem::path path = word;
   const bool exists = std::filesystem::exists(path, none) && !std::filesystem::is_directory(path, none);
-  return load_floors(exists ? path : find_config("floors", "floors file", word));
+  return exists ? path : find_config("floors", "floors file", word);
 }
+
+Floors find_floors(const std::string& word) { return load_floors(floors_file(word)); }
 
 }  // namespace assay::fitness

@@ -43,5 +43,7 @@ Floors parse_floors(std::string_view text, const std::filesystem::path& path);
 
 // Those in the file of this name if it exists, else in the one that configs/floors has. Throws as load_floors() does.
 Floors find_floors(const std::string& word);
+// The file that it reads.
+std::filesystem::path floors_file(const std::string& word);
 
 }  // namespace assay::fitness

@@ -2,6 +2,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/trust.h"
 #include "harness/fitness/gate/allotment.h"
 #include "harness/fitness/gate/past.h"
 #include "harness/fitness/gate/place.h"
@@ -46,6 +47,7 @@ class Gate {
 
   Answer run() {
     const std::time_t now = std::time(nullptr);
+    if (!request_.remark.empty()) answer_.notes.push_back(request_.remark);
     if (wait_for_others()) measure();
     workspace_.reset();
     // A drill shows one fault, and nothing else is required of it.
@@ -103,6 +105,7 @@ class Gate {
     look_at_machine(fits);
     allot();
     plan(fits);
+    compute();
     for (TestOutcome& outcome : evidence_.tests) {
       if (outcome.test == "audit" || workspace_->problem().empty() || !outcome.reason.empty()) continue;
       outcome.reason = workspace_->problem();
@@ -181,6 +184,13 @@ class Gate {
     for (const Test& test : catalogue.tests)
       if (!request_.inject && !(fits && test.name == "audit") && std::ranges::find(planned_, &test) == planned_.end())
         add_tests(test, why);
+  }
+
+  void compute() {
+    if (std::ranges::all_of(planned_, [](const Test* test) { return test->plan.empty(); })) return;
+    Computing computing = host_.computing(workspace_->path(), !targets_.empty());
+    if (!computing.remark.empty()) answer_.notes.push_back(std::move(computing.remark));
+    runner_.compute_with(std::move(computing.variables));
   }
 
   void add_tests(const Test& test, const std::string& why_not) {
@@ -276,6 +286,7 @@ class Gate {
 class ThisHost final : public Surroundings {
  public:
   bool alone() override { return lock_.take(); }
+  Computing computing(const fs::path& workspace, bool gpus) const override { return computing_for(workspace, gpus); }
 
  private:
   HostLock lock_;
@@ -291,7 +302,11 @@ std::vector<std::string> Surroundings::gpus() const { return gpus_here(user_root
 
 std::optional<CpuTicks> Surroundings::ticks() const { return cpu_ticks(Root(), {}); }
 
-fs::path Surroundings::memory() const { return cache_folder() / "gate" / (this_host() + ".jsonl"); }
+fs::path Surroundings::memory() const {
+  fs::path file = make_private(cache_folder() / "gate") / (this_host() + ".jsonl");
+  if (const std::string why = why_untrusted(file); !why.empty()) throw Error(why);
+  return file;
+}
 
 Answer run_gate(const Request& request, Trials& trials, Surroundings& host) {
   return Gate(request, trials, host).run();

@@ -4,6 +4,7 @@
 #include "harness/core/clock.h"
 #include "harness/fitness/floors/floors.h"
 #include "harness/fitness/gate/decision.h"
+#include "harness/fitness/gate/guard.h"
 #include "harness/machine/cpu_ticks.h"
 #include "harness/process/process.h"
 #include "harness/run/trial.h"
@@ -23,6 +24,7 @@ struct Request {
   std::optional<fitness::Floors> floors;
   std::vector<std::string> families = {};  // that this build knows
   const Code* inject = nullptr;            // into `catalogue`; null: nothing
+  std::string remark = {};                 // of leave_environment()
 };
 
 struct Answer {
@@ -45,8 +47,10 @@ class Surroundings {
   virtual std::optional<CpuTicks> ticks() const;
   // Whether this is the only gate on the host from now on.
   virtual bool alone() = 0;
-  // The file of past verdicts.
+  // The file of past verdicts. Throws Error for root's gate if another user could have written it.
   virtual std::filesystem::path memory() const;
+  // As computing_for().
+  virtual Computing computing(const std::filesystem::path&, bool) const { return {}; }
 };
 
 // Runs the tests and decides. When it returns, no process that it started is left, except what the kernel does not let

@@ -79,7 +79,7 @@ void remember(const std::filesystem::path& file, std::time_t now, const Decision
     shorter.write(newest + line);
     return shorter.finish(false);
   }
-  const Descriptor fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+  const Descriptor fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if (fd < 0) throw Error(fmt::format("{}: {}", file.string(), std::strerror(errno)));
   write_all(fd, line, file);
 }

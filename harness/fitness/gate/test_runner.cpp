@@ -112,6 +112,7 @@ void TestRunner::run_cases(const Test& test, const Outcomes& outcomes, const std
     trial.filter = test.cases;
     trial.device = test.device == "cuda" ? "cuda" : "cpu";
     trial.out = folder_ / fmt::format("run-{}", ++runs_);
+    for (const auto& [name, value] : computing_) trial.environment[name] = value;
     const auto target = std::ranges::find(targets, outcome->device, &Target::device);
     // A fault is injected on one GPU of all.
     if (request_.inject && (outcome->device.empty() || target + 1 == targets.end()))

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay::gate {
@@ -29,6 +30,8 @@ class TestRunner {
   // Measures a test once more on the devices of `outcomes`, on all at the same time.
   void measure(const Test& test, const Outcomes& outcomes, const std::vector<Target>& targets);
 
+  // Variables of the tests that run a plan.
+  void compute_with(Variables variables) { computing_ = std::move(variables); }
   // A quota withholds so many CPUs, which excuses figures.
   void withhold(double cpus) { withheld_cpus_ = cpus; }
   // Flags of records that make this a drill.
@@ -50,6 +53,7 @@ class TestRunner {
   int runs_ = 0;
   double rest_ = 0;
   double withheld_cpus_ = 0;
+  Variables computing_;
   std::set<std::string> floors_used_, drills_;
   std::string floors_refused_;
 };

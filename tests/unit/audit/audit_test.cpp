@@ -297,6 +297,17 @@ std::vector<KernelEvent> count(const std::vector<std::string>& pieces, std::opti
   return counts.finish();
 }
 
+TEST(KernelLog, AFileTellsOnlyOfWhatWasBeforeTheJournal) {
+  EventCounts counts(0, now, {});
+  counts.only_before(1.7e9);
+  LogReader reader({now, false, {}});
+  counts.add(reader.read("1699999999.5 n1 kernel: NVRM: Xid (PCI:0000:1b:00): 79, x\n"
+                         "1700000000.5 n1 kernel: NVRM: Xid (PCI:0000:2b:00): 79, x\n"));
+  const auto events = counts.finish();
+  ASSERT_THAT(events, SizeIs(1));
+  EXPECT_EQ(events[0].device, "0000:1b:00.0");
+}
+
 TEST(Boots, AFaultIsOfTheLastBootOfALogOrNot) {
   const std::string fault = "[ 5000.0] NVRM: Xid (PCI:0000:1b:00): 79, x\n", start = "[    0.000000] Linux version 6\n",
                     rest = "[    1.0] a\n[    2.0] b\n[    3.0] c\n[    4.0] d\n";
