@@ -1,11 +1,15 @@
 #include "harness/core/streams.h"
 
+#include "harness/core/plain_text.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <exception>
+#include <string>
 
 namespace assay {
 
@@ -25,6 +29,11 @@ void prepare_streams() {
 }
 
 void say_text(std::string_view text) noexcept {
+  std::string plain;
+  try {
+    text = plain = plain_lines(text);  // it may quote files, flags, or what other hosts say
+  } catch (const std::exception&) {    // no memory for it
+  }
   while (!text.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
