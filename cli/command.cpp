@@ -4,6 +4,7 @@
 #include "cli/explain.h"
 #include "cli/old_spellings.h"
 #include "harness/core/nearest.h"
+#include "harness/core/plain_text.h"
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/version.h"
@@ -23,8 +24,14 @@ namespace {
 std::vector<std::string> words;
 bool stored = false;
 
-// Every line of a message carries the program's name, so that it can be distinguished from other output.
-void print_error(const std::string& message) {
+// Every line of a message carries the program's name, so that it can be distinguished from other output. A line's end
+// in a file's name or another word of the command line begins none.
+void print_error(std::string message) {
+  for (const std::string& word : words)
+    for (const std::string& part : {word, word.substr(word.find('=') + 1)})
+      if (part.find('\n') != part.npos)
+        for (std::size_t at = 0; (at = message.find(part, at)) != message.npos;)
+          message.replace(at, part.size(), one_line(part));
   std::size_t start = 0;
   while (start <= message.size()) {
     const std::size_t end = std::min(message.find('\n', start), message.size());
@@ -90,9 +97,9 @@ int run_command_line(int argc, const char* const* argv) {
     return static_cast<int>(error.code());
   } catch (const std::system_error& error) {  // fmt::print() to stdout throws it, too
     if (std::ferror(stdout)) return without_output(static_cast<int>(ExitCode::ok), error.code().value());
-    print_error(error.what());
+    print_error(reason_of(error));
   } catch (const std::exception& error) {
-    print_error(error.what());
+    print_error(reason_of(error));
   }
   return static_cast<int>(ExitCode::broken);
 }

@@ -89,9 +89,10 @@ bool EventCounts::begins_boot(const LogLine& line, bool backwards) {
         begins || (backwards ? *line.uptime_seconds > *uptime_before + 1 : *line.uptime_seconds < *uptime_before - 1);
   // Few messages come before this one in a boot, and none after it if the log has the newest first.
   constexpr std::int64_t few = 3;
-  if (line.boot == BootChange::first && !backwards) begins = begins || of_this_boot_ > few;
+  if (line.boot == BootChange::first && !backwards) begins = begins || had_first_ || of_this_boot_ > few;
   if (backwards) begins = std::exchange(after_first_, line.boot == BootChange::first) || begins;
   begins = begins && of_this_boot_ > 0;
+  had_first_ = line.boot == BootChange::first || (had_first_ && !begins);
   of_this_boot_ = begins ? 1 : of_this_boot_ + 1;
   began_ = began_ || (!in_earlier_boot_ && (begins || line.boot == BootChange::first));
   boots_ += begins ? 1 : 0;
@@ -115,6 +116,7 @@ void EventCounts::add(std::vector<LogLine> messages) {
       // Nothing until here is of the last boot.
       auto before = std::exchange(events_, {});
       for (auto& [key, event] : before) {
+        if (std::get<Of>(key) == Of::too_old) continue;
         Key earlier_key = key;
         std::get<Of>(earlier_key) = Of::earlier_boot;
         keep(std::move(earlier_key), std::move(event));
@@ -146,11 +148,16 @@ void EventCounts::add(const LogLine& message, bool earlier_boot) {
   last_ = later(last_, moment);
   const bool before_boot = moment && boot_ && *moment < *boot_ - 1;
   reaches_ = reaches_ || (!earlier_boot && moment && boot_ && !before_boot);
-  if (moment && (*moment < from_ || *moment >= until_)) return;
+  if (moment && *moment >= until_) return;
+  const bool too_old = moment && *moment < from_;
+  if (too_old && (earlier_boot || !before_boot)) return;
   for (KernelEvent& event : parse_kernel_message(message.text, address_before(message))) {
     event.unix_seconds = event.first_seconds = moment;
     if (!moment) event.uptime_seconds = message.uptime_seconds;
-    const Of of = earlier_boot ? Of::earlier_boot : before_boot ? Of::by_its_date : Of::last_boot;
+    const Of of = earlier_boot  ? Of::earlier_boot
+                  : too_old     ? Of::too_old
+                  : before_boot ? Of::by_its_date
+                                : Of::last_boot;
     Key key{event.kind, event.problem, event.device, event.code, of};
     if (events_.size() >= max_kinds && !is_fault(event.problem) && !events_.contains(key))
       ++left_out_;
@@ -166,7 +173,9 @@ void EventCounts::settle() {
   auto all = std::exchange(events_, {});
   for (auto& [key, event] : all) {
     Key settled = key;
-    if (std::get<Of>(key) == Of::by_its_date) std::get<Of>(settled) = same_boot ? Of::last_boot : Of::earlier_boot;
+    if (std::get<Of>(key) == Of::too_old && !same_boot) continue;
+    if (std::get<Of>(key) == Of::by_its_date || std::get<Of>(key) == Of::too_old)
+      std::get<Of>(settled) = same_boot ? Of::last_boot : Of::earlier_boot;
     keep(std::move(settled), std::move(event));
   }
 }

@@ -42,8 +42,9 @@ class EventCounts {
   int boots() const { return boots_; }
 
  private:
-  // Whether a message is of the last boot: so, or dated before it, which a clock that was wrong may have done, or not.
-  enum class Of { last_boot, by_its_date, earlier_boot };
+  // Whether a message is of the last boot: so, or dated before it, which a clock that was wrong may have done (as one
+  // too old to count), or not.
+  enum class Of { last_boot, by_its_date, too_old, earlier_boot };
   using Key = std::tuple<std::string, std::string, std::string, std::int64_t, Of>;
   struct Named {
     std::optional<double> moment;
@@ -65,6 +66,7 @@ class EventCounts {
   std::optional<bool> newest_first_;  // how the log is ordered, once it is known
   // Of a log that has the newest first: what follows is of an earlier boot; the last line was the first of its boot.
   bool in_earlier_boot_ = false, after_first_ = false;
+  bool had_first_ = false;  // the first message of the boot that the last line is of was seen
   int boots_ = 1;
   std::int64_t of_this_boot_ = 0;  // messages since the last change of the boot
   bool began_ = false;             // the beginning of the last boot in the log was seen

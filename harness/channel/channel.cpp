@@ -6,6 +6,7 @@
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/plain_text.h"
 #include "harness/core/text.h"
 #include "harness/core/version.h"
 
@@ -315,7 +316,7 @@ void ChannelServer::handle_line(Peer& peer, const std::string& line, std::vector
     if (peer.rank < 0) return handle_first_line(peer, line, events);
     events.push_back({Event::Kind::message, peer.rank, decode(line)});
   } catch (const std::exception& error) {
-    const std::string why = fmt::format("bad line: {}", error.what());
+    const std::string why = fmt::format("bad line: {}", reason_of(error));
     if (peer.rank < 0) return drop(peer, why);
     // A worker's line that was cut or mixed with another: only the line is lost.
     log(fmt::format("channel: rank {}: {}", peer.rank, why));

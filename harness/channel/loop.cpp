@@ -1,6 +1,7 @@
 #include "harness/channel/loop.h"
 
 #include "harness/channel/connect.h"
+#include "harness/core/plain_text.h"
 #include "harness/record/run_dir.h"
 
 namespace assay {
@@ -31,7 +32,7 @@ void ChannelLoop::handle(const ChannelServer::Event& event) {
   } catch (const RunDirError&) {
     throw;
   } catch (const std::exception& error) {
-    handler_.note(fmt::format("channel: {}: {}", handler_.name_of_peer(event.rank), error.what()));
+    handler_.note(fmt::format("channel: {}: {}", handler_.name_of_peer(event.rank), reason_of(error)));
   }
 }
 

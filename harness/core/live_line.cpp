@@ -1,6 +1,7 @@
 #include "harness/core/live_line.h"
 
 #include "harness/core/streams.h"
+#include "harness/core/text.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -22,14 +23,14 @@ std::size_t terminal_width() {
 LiveLine::LiveLine() : shown_(isatty(STDERR_FILENO) == 1) {}
 
 void LiveLine::clear() {
-  if (shown_) say("\r\033[K");
+  constexpr std::string_view erase = "\r\033[K";
+  if (shown_ && ::write(STDERR_FILENO, erase.data(), erase.size()) < 0) shown_ = false;
 }
 
-void LiveLine::draw(std::string text) {
+void LiveLine::draw(std::string_view text) {
   if (!shown_) return;
-  if (const std::size_t width = terminal_width(); text.size() >= width) text.resize(width - 1);
   clear();
-  say_text(text);
+  say_text(one_line(text, terminal_width() - 4));  // and "..."
 }
 
 void LiveLine::note(const std::string& text) {

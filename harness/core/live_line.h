@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace assay {
 
@@ -16,7 +17,7 @@ class LiveLine {
 
   bool shown() const { return shown_; }
   // Cut at the width of the terminal.
-  void draw(std::string text);
+  void draw(std::string_view text);
   // A line that stays.
   void note(const std::string& text);
 

@@ -1,5 +1,6 @@
 #include "harness/core/streams.h"
 
+#include "harness/core/plain_text.h"
 #include "harness/core/secrets.h"
 
 #include <fcntl.h>
@@ -28,16 +29,19 @@ void prepare_streams() {
   }
 }
 
-void say_text(std::string_view given) noexcept try {
-  const std::string masked = mask_secrets(given);
-  std::string_view text = masked;
+void say_text(std::string_view text) noexcept {
+  std::string plain;
+  try {
+    text = plain = plain_lines(mask_secrets(text));  // it may quote files, flags, or what other hosts say
+  } catch (const std::exception&) {                  // no memory for it
+    return;
+  }
   while (!text.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return;
     text.remove_prefix(static_cast<std::size_t>(written));
   }
-} catch (const std::exception&) {  // no memory for it
 }
 
 void show_text(std::string_view text) noexcept try {

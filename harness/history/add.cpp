@@ -1,5 +1,6 @@
 #include "harness/history/add.h"
 
+#include "harness/core/plain_text.h"
 #include "harness/core/text.h"
 #include "harness/runs/host_runs.h"
 #include "harness/runs/machine.h"
@@ -74,7 +75,7 @@ class Adder {
   void tell(const RunData& run, const store::Added& added) const {
     std::string name = one_line(run.dir.string());
     if (ran_on_each_host(run)) name += one_line(fmt::format(" on {}", machine_of(run).hosts.front()));
-    for (const std::string& problem : run.problems) output_.remark(fmt::format("{}: {}", name, one_line(problem)));
+    for (const std::string& problem : first_ten(run.problems, name)) output_.remark(one_line(problem, 400));
     const auto counted = [](std::size_t n, const char* word) { return plural(n, word); };
     output_.result(
         fmt::format("{}: {}{}", name, added.fresh ? "added, " + counted(added.points, "figure") : "already there",

@@ -3,6 +3,7 @@
 #include "harness/core/text.h"
 #include "harness/history/event_json.h"
 #include "harness/history/series_figure.h"
+#include "harness/json/json.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -150,7 +151,7 @@ void save_confirmation(store::Store& store, const Confirmation& confirmation, co
   const Event& event = confirmation.candidate.event;
   if (confirmation.is_kept())
     store.save_events(std::vector<store::StoredEvent>{
-        {event.id, std::string(name_of(event.state)), event_json(event, history).dump()}});
+        {event.id, std::string(name_of(event.state)), dump_line(event_json(event, history))}});
 }
 
 }  // namespace assay::history

@@ -39,9 +39,9 @@ void write_csv(const store::Contents& contents, const Line& line) {
       const auto bound = [&](double sign) {
         return std::isnan(within) ? "" : fmt::format("{}", value * (1 + sign * within));
       };
-      line(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", run.started, csv_field(id.machine), csv_field(id.key),
-                       csv_field(id.metric), csv_field(id.unit), word_of(id.better), value, bound(-1), bound(+1),
-                       csv_field(run.commit), csv_field(id.device), id.ranks, csv_field(run.branch)));
+      line(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_cell(run.started), csv_cell(id.machine),
+                       csv_cell(id.key), csv_cell(id.metric), csv_cell(id.unit), word_of(id.better), value, bound(-1),
+                       bound(+1), csv_cell(run.commit), csv_cell(id.device), id.ranks, csv_cell(run.branch)));
     }
 }
 
@@ -96,7 +96,7 @@ void write_otava(const store::Contents& contents, const Line& line) {
       throw UsageError(fmt::format("history export: otava takes one machine: --machine \"{}\", for example",
                                    contents.series.front().identity.machine));
     const int same = ++names[series.name];
-    header += "," + csv_field(same == 1 ? series.name : fmt::format("{} ({})", series.name, same));
+    header += "," + csv_cell(same == 1 ? series.name : fmt::format("{} ({})", series.name, same));
     for (const store::Point& point : series.points) rows[point.run][i] = std::exp(point.log);
   }
   line(header);
@@ -108,7 +108,7 @@ void write_otava(const store::Contents& contents, const Line& line) {
       ++left_out;
       continue;
     }
-    std::string row = run.started + "," + csv_field(run.commit);
+    std::string row = csv_cell(run.started) + "," + csv_cell(run.commit);
     for (const auto& [series, value] : found->second) row += fmt::format(",{}", value);
     line(row);
     ++written;

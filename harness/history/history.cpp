@@ -5,6 +5,7 @@
 #include "harness/history/series/kept.h"
 #include "harness/history/series/swaps.h"
 #include "harness/history/sight.h"
+#include "harness/json/json.h"
 
 #include <fmt/format.h>
 
@@ -83,7 +84,7 @@ void save_events(store::Store& store, const History& history) {
   std::vector<store::StoredEvent> events;
   for (const Event& event : history.found.events)
     if (event.state != EventState::small && !event.unseen)
-      events.push_back({event.id, std::string(name_of(event.state)), event_json(event, history).dump()});
+      events.push_back({event.id, std::string(name_of(event.state)), dump_line(event_json(event, history))});
   std::erase_if(events, [&](const store::StoredEvent& one) {
     return std::ranges::any_of(history.contents.events, [&](const auto& known) {
       return known.id == one.id && known.state == one.state && known.document == one.document;

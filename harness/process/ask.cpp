@@ -2,6 +2,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/files.h"
+#include "harness/core/plain_text.h"
 #include "harness/process/run.h"
 
 #include <fmt/format.h>
@@ -32,7 +33,7 @@ bool write_answer(const std::function<std::string()>& function, int output) {
     text = function();
   } catch (const std::exception& error) {
     header.threw = 1;
-    text = error.what();
+    text = reason_of(error);
   }
   header.bytes = text.size();
   write_all(output, {reinterpret_cast<const char*>(&header), sizeof header}, "the answer");

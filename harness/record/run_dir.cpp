@@ -1,6 +1,7 @@
 // Writes a run directory.
 #include "harness/record/run_dir.h"
 
+#include "harness/core/plain_text.h"
 #include "harness/core/secrets.h"
 #include "harness/core/text.h"
 #include "harness/json/masked.h"
@@ -125,7 +126,9 @@ std::pair<fs::path, bool> new_run_folder(const fs::path& dir) {
   if (existed && !fs::is_directory(path, error))
     throw UsageError(fmt::format("{} is not a directory: give --out one that is absent or empty", dir.string()));
   fs::create_directories(path, error);
-  if (error) throw UsageError(fmt::format("{} cannot be made: {}", dir.string(), error.message()));
+  if (error)
+    throw Error(fmt::format("{} cannot be made: {}", dir.string(), error.message()),
+                code_of_unwritten(error.message()));
   if (!existed) return {path, existed};
   // Check before making the lock, so that a foreign folder is left unchanged.
   if (fs::exists(path / "run.json", error))
@@ -221,7 +224,7 @@ RunWriter RunWriter::create(const fs::path& dir, const Json& run) {
     writer.update_run(run);  // last: where it is, so are the records
   } catch (const Error& caught) {
     remove_leftovers(path, existed);
-    throw UsageError(fmt::format("{} cannot hold a run: {}", dir.string(), caught.what()));
+    throw Error(fmt::format("{} cannot hold a run: {}", dir.string(), caught.what()), code_of_unwritten(caught.what()));
   }
   return writer;
 }

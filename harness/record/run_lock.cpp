@@ -4,6 +4,7 @@
 #include "harness/core/error.h"
 #include "harness/core/files.h"
 #include "harness/core/host.h"
+#include "harness/core/plain_text.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -113,7 +114,7 @@ RunLock::RunLock(const fs::path& dir) : refreshed_(std::chrono::steady_clock::no
   } catch (const Error& caught) {
     give_up();
     ::unlink(path.c_str());
-    throw UsageError(fmt::format("{} cannot be written: {}", dir.string(), caught.what()));
+    throw Error(fmt::format("{} cannot be written: {}", dir.string(), caught.what()), code_of_unwritten(caught.what()));
   }
 }
 

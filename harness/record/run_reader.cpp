@@ -1,6 +1,7 @@
 // Reads run directories.
 #include "harness/core/error.h"
 #include "harness/core/files.h"
+#include "harness/core/plain_text.h"
 #include "harness/core/secrets.h"
 #include "harness/json/masked.h"
 #include "harness/json/members.h"
@@ -103,7 +104,7 @@ RunData read_run(const fs::path& dir, const std::string& run_text, const NextLin
       if (!whole) drop_unread(data.records.back());
       data.lines.push_back(number);
     } catch (const std::exception& caught) {
-      data.problems.push_back(fmt::format("records.jsonl line {}: {}{}", number, caught.what(),
+      data.problems.push_back(fmt::format("records.jsonl line {}: {}{}", number, reason_of(caught),
                                           ended ? "" : " (the last line, cut short by a kill)"));
     }
   }

@@ -30,8 +30,7 @@ std::string file_of_host(const std::string& host, const std::string& name) {
 }
 
 std::unique_ptr<ChannelServer> server_for_hosts(const Agents& agents) {
-  return std::make_unique<ChannelServer>(
-      ChannelServer::Listen{.other_hosts = true, .hosts = agents.own_addresses()});
+  return std::make_unique<ChannelServer>(ChannelServer::Listen{.other_hosts = true, .hosts = agents.own_addresses()});
 }
 
 }  // namespace
@@ -134,6 +133,17 @@ void EachHost::on(int index, const message::FileText& file) {
   sink_.file(file_of_host(host_at(index).name, file.name), file.text, file.replace);
 }
 
+// A host cannot be trusted to send few, or short ones, or only such that come from it.
+void EachHost::on(int index, const message::Note& sent) {
+  constexpr int max_notes = 200, max_lines = 25;
+  Host& host = host_at(index);
+  if (++host.notes > max_notes) return;
+  std::string text = last_lines(sent.text, max_lines);
+  for (auto end = text.find('\n'); end != text.npos; end = text.find('\n', end + 1)) text.insert(end + 1, "  ");
+  live_.note(fmt::format("{}: {}", host.name, text));
+  if (host.notes == max_notes) note(fmt::format("host {}: its further notes are not shown", host.name));
+}
+
 void EachHost::on(int index, const message::End& end) {
   give_up(index, FailureKind::exception, "it ended without a record of this case");
   loop_.server().send(index, end);
@@ -147,9 +157,9 @@ void EachHost::keep(int index, Record record) {
   if (record.failure && !record.failure->host.empty()) record.failure->host = host.name;
   host.left.erase(found);
   ++done_;
-  live_.note(fmt::format("[{}/{}] {}: {}{}  {}  ({})", done_, all_, host.name, record.key,
+  live_.note(fmt::format("[{}/{}] {}: {}{}  {}  ({})", done_, all_, host.name, one_line(record.key, 400),
                          record.world_ranks == 1 ? "" : fmt::format(" x {} ranks", record.world_ranks),
-                         headline(record),
+                         one_line(headline(record)),
                          format_seconds(host.key == record.key ? seconds_since(host.begun) : record.seconds)));
   sink_.record(std::move(record));
 }
@@ -242,7 +252,7 @@ void EachHost::draw() {
                                  format_seconds(seconds_since(started_)), working);
   for (const Host& host : hosts_)
     if (!host.finished) line += fmt::format("; {}: {}", host.name, host.key.empty() ? "starting" : host.key);
-  live_.draw(std::move(line));
+  live_.draw(line);
 }
 
 }  // namespace assay

@@ -55,6 +55,7 @@ class EachHost : private ChannelHandler {
     Clock::time_point waiting_since{};  // since when its connection is awaited
     std::string key;                    // the current case
     Clock::time_point begun{};
+    int notes = 0;                         // that it sent
     std::map<Identity, std::size_t> left;  // cases without a final record: index in the plan
   };
   Host& host_at(int index) { return hosts_[static_cast<std::size_t>(index)]; }
@@ -74,7 +75,7 @@ class EachHost : private ChannelHandler {
   void on(int index, const message::Finished& finished) { keep(index, finished.record); }
   void on(int index, const message::Machine& machine) { sink_.machine(host_at(index).name, machine); }
   void on(int index, const message::FileText& file);
-  void on(int, const message::Note& note) { live_.note(note.text); }
+  void on(int index, const message::Note& note);
   void on(int index, const message::Abort& abort) { give_up(index, FailureKind::launch, abort.reason); }
   void on(int index, const message::End& end);
   void on(int, const auto&) {}

@@ -2,6 +2,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/plain_text.h"
 #include "harness/device/cpu/team.h"
 #include "harness/json/members.h"
 #include "harness/machine/environment.h"
@@ -32,7 +33,7 @@ class LinkProgress final : public Progress {
   }
   void phase(const std::string&) override {}
   void finish(const Record&) override {}  // the sink sends the record
-  void note(const std::string& text) override { link_.send(message::Note{fmt::format("{}: {}", this_host(), text)}); }
+  void note(const std::string& text) override { link_.send(message::Note{text}); }
   void tick() override {}
 
  private:
@@ -113,7 +114,7 @@ int each_host_main(std::span<const Family> families, const std::function<void(Ru
     run_order(link, receive_order(link), families, fit);
     link.send(message::End{});
   } catch (const std::exception& error) {
-    link.send(message::Abort{.reason = error.what()});
+    link.send(message::Abort{.reason = reason_of(error)});
   }
   // Until the supervisor has read everything and ends it.
   while (link.next()) {

@@ -8,6 +8,7 @@
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/core/out_of_memory.h"
+#include "harness/core/plain_text.h"
 #include "harness/core/units.h"
 #include "harness/core/utc.h"
 #include "harness/device/cpu/cpu_list.h"
@@ -348,9 +349,9 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& world,
   } catch (const std::exception& caught) {
     // A device may refuse an absurd size in other words.
     if (context.inputs.faults.contains(Fault::oom))
-      broke(FailureKind::out_of_memory, std::string("out of memory: ") + caught.what());
+      broke(FailureKind::out_of_memory, "out of memory: " + reason_of(caught));
     else
-      broke(FailureKind::exception, caught.what());
+      broke(FailureKind::exception, reason_of(caught));
   } catch (...) {
     broke(FailureKind::exception, "an exception of unknown type");
   }
@@ -359,7 +360,7 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& world,
   try {
     record.protocol = context.outputs.protocol.to_json();
   } catch (const std::exception& caught) {
-    broke(FailureKind::exception, caught.what());
+    broke(FailureKind::exception, reason_of(caught));
     record.protocol = Json::object();
   }
   record.spans.insert(record.spans.end(), context.outputs.spans.begin(), context.outputs.spans.end());

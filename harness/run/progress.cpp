@@ -60,7 +60,7 @@ void Progress::tick() {
                                  phase_.empty() ? "" : ", " + phase_, format_seconds(since(started_)),
                                  format_seconds(std::max(0.0, left_seconds_ - spent)));
   if (!last_.empty()) line += fmt::format("; last {}", last_);
-  live_.draw(std::move(line));
+  live_.draw(line);
 }
 
 }  // namespace assay

@@ -4,6 +4,7 @@
 #include "harness/core/build_id.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/plain_text.h"
 #include "harness/core/secrets.h"
 #include "harness/core/streams.h"
 #include "harness/core/trust.h"
@@ -194,7 +195,7 @@ class FolderSink final : public RunSink {
     try {
       trace::write_chrome_trace((writer_.dir() / "trace.json").string(), timelines);
     } catch (const std::exception& error) {
-      say("assay: {}\n", error.what());
+      say("assay: {}\n", reason_of(error));
     }
   }
   void keep_alive() override { writer_.refresh_lock(); }
@@ -370,7 +371,7 @@ ExitCode run_plan(const RunRequest& asked, std::span<const Family> families) {
       request.resume ? RunWriter::resume(*request.resume) : RunWriter::create(request.out.value_or(default_out()), run);
   if (prepared.before) {
     run.erase("ended");
-    for (const std::string& problem : prepared.before->problems) say("assay: {}\n", problem);
+    for (const std::string& problem : first_ten(prepared.before->problems, "assay")) say("{}\n", problem);
     run["resumed"].push_back(
         {{"started", utc_now()}, {"argv", request.command_line}, {"version", build_info().version}});
   }

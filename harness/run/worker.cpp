@@ -4,6 +4,7 @@
 #include "harness/comm/nccl_entry.h"
 #include "harness/core/error.h"
 #include "harness/core/module.h"
+#include "harness/core/plain_text.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/device/cpu/cpu_list.h"
@@ -73,7 +74,7 @@ void describe_connections(Record& record, Communicator& comm) {
     for (std::string& remark : comm.remarks()) record.flags.push_back(std::move(remark));
   } catch (const std::exception& caught) {
     record.labels["connections_so_far"] = "unknown";
-    record.flags.push_back(fmt::format("the transports between ranks are unknown: {}", caught.what()));
+    record.flags.push_back(fmt::format("the transports between ranks are unknown: {}", reason_of(caught)));
   }
 }
 
@@ -140,7 +141,7 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
           fmt::format("{} says rank {} of {}, the launcher rank {} of {}: module and launcher are of different MPIs",
                       comm->implementation(), comm->rank(), comm->size(), place.rank, place.size));
   } catch (const std::exception& error) {
-    link.send(message::Abort{.reason = error.what()});
+    link.send(message::Abort{.reason = reason_of(error)});
     wait_to_be_killed();
   }
   const ProgressReport report(link, *comm);
@@ -158,7 +159,7 @@ void run_orders(WorkerLink& link, const RankPlace& place, std::span<const Family
         record = execute_case(own, *device, *comm, surroundings);
         if (comm->size() > 1) describe_connections(record, *comm);
       } catch (const std::exception& error) {
-        link.send(message::Abort{.index = order->index, .reason = error.what()});
+        link.send(message::Abort{.index = order->index, .reason = reason_of(error)});
         wait_to_be_killed();
       }
       timeline.send_case(record);

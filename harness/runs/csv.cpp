@@ -1,6 +1,7 @@
 #include "harness/runs/csv.h"
 
 #include "harness/core/error.h"
+#include "harness/core/text.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +9,17 @@
 #include <utility>
 
 namespace assay {
+
+namespace {
+
+// Some spreadsheets skip blanks, and take full-width signs as well.
+bool begins_formula(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  constexpr std::string_view signs[] = {"=", "+", "-", "@", "＝", "＋", "－", "＠"};
+  return std::ranges::any_of(signs, [&](std::string_view sign) { return text.starts_with(sign); });
+}
+
+}  // namespace
 
 CsvReader::CsvReader(std::string name, std::function<bool(std::string& text)> more, char separator)
     : name_(std::move(name)), more_(std::move(more)), separator_(separator) {}
@@ -95,11 +107,18 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name) {
   return rows;
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == text.npos) return text;
+std::string csv_cell(std::string_view text) {
+  std::string clean = one_line(text, std::string::npos);
+  if (begins_formula(clean)) clean.insert(0, "'");
+  if (clean.find_first_of(",\"") == clean.npos) return clean;
   std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  for (const char c : clean) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + "\"";
+}
+
+std::string_view csv_value(std::string_view cell) {
+  if (cell.starts_with("'") && begins_formula(cell.substr(1))) cell.remove_prefix(1);
+  return cell;
 }
 
 }  // namespace assay

@@ -229,9 +229,9 @@ std::string accept_csv(const Acceptance& acceptance) {
     for (const std::string_view name : accept_checks) {
       const HostCheck& check = check_of(host, name);
       const std::string bound = !check.floor ? "" : check.at_most ? "at_most" : "at_least";
-      text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_field(host.host), name, name_of(check.state, check_words),
-                          csv_field(check.of), plain(check.figure), check.unit, bound, plain(check.floor),
-                          csv_field(joined(check.evidence, "; ")));
+      text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_cell(host.host), name, name_of(check.state, check_words),
+                          csv_cell(check.of), plain(check.figure), csv_cell(check.unit), bound, plain(check.floor),
+                          csv_cell(joined(check.evidence, "; ")));
     }
   return text;
 }

@@ -1,4 +1,5 @@
 // The document of a comparison: environments, cases, what broke, what was left out, every figure.
+#include "harness/core/plain_text.h"
 #include "harness/json/json.h"
 #include "reports/compare/comparison.h"
 #include "reports/compare/pareto.h"
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -279,13 +281,15 @@ class Builder {
 
   void add_problems() {
     List list{"unreadable", {}};
+    std::size_t count = 0;
     for (const RunSet* set : {&c_.base, &c_.head})
-      for (const RunData& run : set->runs())
-        for (const std::string& problem : run.problems)
-          list.items.push_back(
-              fmt::format("{}: {}: {}", set == &c_.base ? "base" : "head", run.dir.filename().string(), problem));
+      for (const RunData& run : set->runs()) {
+        const std::string name = fmt::format("{}: {}", set == &c_.base ? "base" : "head", run.dir.filename().string());
+        std::ranges::move(first_ten(run.problems, name), std::back_inserter(list.items));
+        count += run.problems.size();
+      }
     if (list.items.empty()) return;
-    const std::string title = fmt::format("Unreadable: {}", plural(list.items.size(), "line"));
+    const std::string title = fmt::format("Unreadable: {}", plural(count, "line"));
     const bool many = list.items.size() > max_rows;
     if (many) document_.sections.push_back({"unreadable_count", title, {}});
     document_.sections.push_back({"unreadable", title, {std::move(list)}, !many});

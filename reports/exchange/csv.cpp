@@ -4,7 +4,6 @@
 #include "harness/json/json.h"
 #include "harness/runs/machine.h"
 #include "reports/exchange/formats.h"
-#include "reports/render/escape.h"
 
 #include <fmt/format.h>
 
@@ -16,13 +15,6 @@ namespace {
 
 constexpr const char* csv_header =
     "time,machine,case,metric,unit,better,value,low,high,of_peak,commit,device,ranks,host,status,comparable,reason\r\n";
-
-// Spreadsheets run a cell that begins with one of these as a formula: an apostrophe makes it text.
-std::string cell(const std::string& text) {
-  std::string clean = printable(text);
-  if (!clean.empty() && std::string_view("=+-@").find(clean.front()) != std::string_view::npos) clean.insert(0, "'");
-  return csv_field(clean);
-}
 
 std::string number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? fmt::format("{}", *value) : "";
@@ -36,14 +28,14 @@ std::string csv_text(const RunSet& runs) {
     const Record& record = *entry.record;
     const auto row = [&](const Metric* metric) {
       const bool interval = metric && metric->ci95;
-      out +=
-          fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n", cell(record.started),
-                      cell(machine_of(*entry.run).name), cell(record.key), metric ? cell(metric->name) : "",
-                      metric ? cell(metric->unit) : "", metric ? word_of(metric->better) : "",
-                      metric ? number(metric->value) : "", interval ? number(metric->ci95->low) : "",
-                      interval ? number(metric->ci95->high) : "", metric ? number(metric->of_peak) : "",
-                      cell(text_member(entry.run->run, "/git/commit")), cell(record.device), record.world_ranks,
-                      cell(host_of(record)), name_of(record.status), record.comparable, cell(one_line(record.reason)));
+      out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n", csv_cell(record.started),
+                         csv_cell(machine_of(*entry.run).name), csv_cell(record.key),
+                         metric ? csv_cell(metric->name) : "", metric ? csv_cell(metric->unit) : "",
+                         metric ? word_of(metric->better) : "", metric ? number(metric->value) : "",
+                         interval ? number(metric->ci95->low) : "", interval ? number(metric->ci95->high) : "",
+                         metric ? number(metric->of_peak) : "", csv_cell(text_member(entry.run->run, "/git/commit")),
+                         csv_cell(record.device), record.world_ranks, csv_cell(host_of(record)), name_of(record.status),
+                         record.comparable, csv_cell(one_line(record.reason)));
     };
     if (record.metrics.empty()) row(nullptr);
     for (const Metric& metric : record.metrics) row(&metric);

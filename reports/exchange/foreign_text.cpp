@@ -41,6 +41,8 @@ class CsvFigures {
       const std::string place = fmt::format("{}: line {}", file_, row.line);
       if (row.fields.size() != columns_.size())
         throw UsageError(fmt::format("{}: {} fields for {} columns", place, row.fields.size(), columns_.size()));
+      for (std::string& field : row.fields)
+        if (const auto text = csv_value(field); text.size() < field.size()) field = std::string(text);
       read_row(row, place);
     }
     return figures_.take();

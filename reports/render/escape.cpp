@@ -1,7 +1,9 @@
 #include "reports/render/escape.h"
 
+#include "harness/core/plain_text.h"
 #include "harness/core/secrets.h"
 
+#include <cctype>
 #include <optional>
 
 namespace assay::report {
@@ -10,41 +12,24 @@ namespace {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";
 
-struct Decoded {
-  char32_t code;
-  std::size_t length;
-};
-
-// One code point of well-formed UTF-8 (RFC 3629); absent for malformed bytes.
-std::optional<Decoded> decode(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return Decoded{first, 1};
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 0;
-  if (length == 0 || first > 0xF4 || text.size() < length) return std::nullopt;
-  char32_t code = first & (0x7Fu >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return std::nullopt;
-    code = code << 6 | (byte(i) & 0x3Fu);
-  }
-  constexpr char32_t lowest[] = {0, 0, 0x80, 0x800, 0x10000};  // by length
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  if (code < lowest[length] || code > 0x10FFFF || surrogate) return std::nullopt;
-  return Decoded{code, length};
-}
-
-// Control characters, and marks that reorder or hide the text around them.
-bool harmful(char32_t c) {
-  return c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||
-         (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF;
-}
-
 int width_of(char32_t c) {
   if (c >= 0x300 && c <= 0x36F) return 0;
   const bool wide = (c >= 0x1100 && c <= 0x115F) || (c >= 0x2E80 && c <= 0xA4CF) || (c >= 0xAC00 && c <= 0xD7A3) ||
                     (c >= 0xF900 && c <= 0xFAFF) || (c >= 0xFE30 && c <= 0xFE6F) || (c >= 0xFF00 && c <= 0xFF60) ||
                     (c >= 0x1F300 && c <= 0x1FAFF) || (c >= 0x20000 && c <= 0x3FFFD);
   return wide ? 2 : 1;
+}
+
+// Whether services that show Markdown link what goes on here, or tell somebody, unless a zero-width space follows this
+// character: "@user", "#123", "!123", "$1", "~label", "GH-123", "https://", "www.".
+bool may_link(std::string_view text, std::size_t at) {
+  const auto is = [&](std::size_t i, std::string_view set) { return i < text.size() && set.find(text[i]) != set.npos; };
+  const bool word = at + 1 < text.size() && std::isalnum(static_cast<unsigned char>(text[at + 1]));
+  if (is(at, "@#!$~")) return word;
+  if (is(at, ":")) return text.substr(at + 1).starts_with("//");
+  if (at < 2) return false;
+  if (is(at, "-")) return is(at - 2, "Gg") && is(at - 1, "Hh") && is(at + 1, "0123456789");
+  return is(at, "Ww") && is(at - 1, "Ww") && is(at - 2, "Ww") && is(at + 1, ".");
 }
 
 }  // namespace
@@ -55,7 +40,7 @@ std::string printable(std::string_view given) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const auto point = decode(text);
+    const auto point = first_code_point(text);
     if (!point) {
       out += replacement;
       text.remove_prefix(1);
@@ -63,7 +48,7 @@ std::string printable(std::string_view given) {
     }
     if (point->code == '\t' || point->code == '\n' || point->code == '\r')
       out += ' ';
-    else if (harmful(point->code))
+    else if (is_harmful(point->code))
       out += replacement;
     else
       out += text.substr(0, point->length);
@@ -74,8 +59,9 @@ std::string printable(std::string_view given) {
 
 std::string markdown_escape(std::string_view text) {
   std::string out;
-  for (const char c : printable(text)) {
-    switch (c) {
+  const std::string clean = printable(text);
+  for (std::size_t i = 0; i < clean.size(); ++i) {
+    switch (const char c = clean[i]) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;
       case '>': out += "&gt;"; break;
@@ -83,6 +69,7 @@ std::string markdown_escape(std::string_view text) {
         if (std::string_view("|*_`[]\\~#!$").find(c) != std::string_view::npos) out += '\\';
         out += c;
     }
+    if (may_link(clean, i)) out += "&#8203;";
   }
   return out;
 }
@@ -105,7 +92,7 @@ std::string html_escape(std::string_view text) {
 int display_width(std::string_view text) {
   int columns = 0;
   while (!text.empty()) {
-    const auto point = decode(text);
+    const auto point = first_code_point(text);
     columns += point ? width_of(point->code) : 1;
     text.remove_prefix(point ? point->length : 1);
   }
@@ -116,7 +103,7 @@ std::size_t fitting(std::string_view text, int columns) {
   std::size_t bytes = 0;
   int used = 0;
   while (bytes < text.size()) {
-    const auto point = decode(text.substr(bytes));
+    const auto point = first_code_point(text.substr(bytes));
     used += point ? width_of(point->code) : 1;
     if (used > columns && bytes > 0) break;
     bytes += point ? point->length : 1;

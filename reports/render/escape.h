@@ -9,7 +9,7 @@ namespace assay::report {
 
 // Secrets are masked. Valid UTF-8 without control characters (each becomes U+FFFD; tabs and line ends become spaces).
 std::string printable(std::string_view text);
-// Like `printable`, with Markdown and HTML markup escaped.
+// Like `printable`, with Markdown and HTML markup escaped; mentions, references and bare links are inert.
 std::string markdown_escape(std::string_view text);
 // Like `printable`, with HTML markup escaped, for text and quoted attributes.
 std::string html_escape(std::string_view text);

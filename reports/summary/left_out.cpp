@@ -1,5 +1,6 @@
 #include "reports/summary/sections.h"
 
+#include "harness/core/plain_text.h"
 #include "harness/core/text.h"
 #include "harness/runs/host_runs.h"
 #include "reports/model/cells.h"
@@ -75,13 +76,14 @@ std::vector<Section> skipped_sections(const RunSet& runs) {
 
 std::vector<Section> unreadable_sections(const RunSet& runs) {
   List list{"unreadable", {}};
-  std::size_t total = 0;
+  std::size_t total = 0, lines = 0;
   for (const RunData& run : runs.runs()) {
-    for (const std::string& problem : run.problems)
-      if (++total <= max_items)
-        list.items.push_back(runs.runs().size() == 1 ? problem : run.dir.filename().string() + "/" + problem);
+    total += run.problems.size();
+    const std::string name = runs.runs().size() == 1 ? "" : run.dir.filename().string();
+    for (std::string& problem : first_ten(run.problems, name, "/"))
+      if (++lines <= max_items) list.items.push_back(std::move(problem));
   }
-  end_list(list, total);
+  end_list(list, lines);
   if (total == 0) return {};
   Section section{"unreadable", "Not read", {}};
   section.blocks.push_back(Text{

@@ -95,6 +95,29 @@ class References(AssayCase):
         kept = "".join(path.read_text() for path in (self.configs / "reference").rglob("*.json*"))
         self.assertNotIn("secret", kept)
 
+    def test_a_reference_names_no_host_and_holds_no_file_of_others(self):
+        run = self.made(1e12, "own", flags=["slow link: rank 0 on secret-7.example"], labels={"node": "secret-7", "team": "x"},
+                        errors=[{"host": "secret-7.example", "device": "mlx5_0", "name": "symbol", "count": 0}],
+                        checks=[{"name": "sum", "passed": True, "detail": ["on secret-7:0"]}], samples={
+                            "unit": "s", "values": [], "series": "series/own.json", "count": 300})
+        about = json.loads((self.dir / run / "run.json").read_text())
+        self.write(f"{run}/run.json", {**about, "labels": {"node": "secret-7"}})
+        series = {"schema": 2, "key": "gemm/dtype=f32", "attempt": 1, "unit": "s", "values": [0.1] * 300, "at": []}
+        self.write(f"{run}/series/own.json", series)
+        (self.dir / run / "series/other.json").symlink_to("/etc/hostname")
+        self.add(run, "ref")
+        made = self.configs / "reference/ref"
+        files = sorted(str(path.relative_to(made)) for path in made.rglob("*") if not path.is_dir())
+        self.assertEqual(len(files), 3, files)
+        self.assertNotIn("secret", "".join(path.read_text() for path in made.rglob("*.json*")))
+        [record] = map(json.loads, (made / "records.jsonl").read_text().splitlines())
+        self.assertEqual((record["flags"], record["labels"]), (["slow link: rank 0 on host"], {"team": "x"}))
+        self.assertEqual(json.loads((made / record["samples"]["series"]).read_text())["values"], [0.1] * 300)
+        # Nothing stays of one that cannot be made whole.
+        self.write(f"{run}/series/own.json", "no series")
+        self.add(run, "half", code=4)
+        self.assertEqual([path.name for path in (self.configs / "reference").iterdir()], ["ref"])
+
     def test_published_figures_stand_beside_those_of_the_same_hardware(self):
         figure = {"key": "gemm/*", "metric": "throughput", "unit": "FLOP/s", "value": ["1.1 TFLOP/s", "1.4 TFLOP/s"],
                   "by": "Someone", "source": "https://example.org/paper"}

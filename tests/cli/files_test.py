@@ -44,6 +44,32 @@ class Targets(AssayCase):
             self.assertTrue(stat.S_ISCHR(os.stat(self.dir / name).st_mode), name)
         self.assertTrue((self.dir / "link").is_symlink())
 
+    def test_names_are_echoed_without_what_a_terminal_obeys(self):
+        name = "a\x1b]0;x\x07\n\u009b\u202eb"
+        self.write(name + ".json", "{")
+        for words in (["report", name], ["history", "report", "--store", name], ["check", GOOD, "--floors", name + ".json"],
+                      ["import", "csv", name + ".json", "--out", "x"], ["run", name + ".json"], ["reference", "add", name, "--name", "x"],
+                      ["audit", "--log", name], ["compare", "--base", name, "--head", GOOD], ["--" + name], ["list", "--" + name]):
+            done = self.assay(*words)
+            self.assertIn(done.returncode, (2, 3, 4), words)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            for mark in ("\x1b", "\x07", "\u009b", "\u202e"):
+                self.assertNotIn(mark, done.stdout + done.stderr, words)
+
+    def test_a_full_disk_is_4_and_names_the_file(self):
+        script = """mkdir disk && mount -t tmpfs -o size=16k none disk && head -c 64k /dev/zero >disk/filler 2>/dev/null
+            mountpoint -q disk || exit 77
+            for words in "run launch --set launch.op=fork_join --out disk/run" "export csv $2 --out disk/x.csv" \\
+                         "history add $2 --store disk/h.db" "report $2 --json=disk/r.json"; do
+              "$1" $words 2>&1 >/dev/null; echo "code $?"; done; ls disk"""
+        done = subprocess.run(["unshare", "--mount", "bash", "-c", script, "bash", self.binary, str(GOOD)], cwd=self.dir,
+                              capture_output=True, text=True, timeout=120)
+        if done.returncode == 77 or done.stderr.startswith("unshare:"):
+            self.skipTest("no mounts here: " + done.stderr)
+        self.assertEqual([line for line in done.stdout.splitlines() if line.startswith("code")], ["code 4"] * 4, done.stdout)
+        for part in ("disk/run", "disk/x.csv", "disk/h.db", "disk/r.json"):
+            self.assertIn(part, done.stdout)
+
     def test_a_fifo_is_written_to(self):
         os.mkfifo(self.dir / "pipe")
         read = []

@@ -239,6 +239,41 @@ class HistoryStore(HistoryCase):
         self.assertGreater(refused, 5)
         self.assertGreater(saved, 8)
 
+    def test_a_history_that_may_not_be_written_is_read(self):
+        for night in range(3):
+            self.night(f"runs/{night}", night)
+        self.history("add", "runs")
+        script = ('mkdir box && cp h.db box && mount --bind box box && mount -o remount,ro,bind box || exit 77; '
+                  'for words in "report" "check" "export --format csv" "add runs" "store merge h.db"; do '
+                  '"$1" history $words --store box/h.db >>out 2>&1; echo $?; done')
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", self.binary], cwd=self.dir, capture_output=True, text=True)
+        if done.returncode == 77 or done.stderr.startswith("unshare:"):
+            self.skipTest("no right to mount a file system")
+        out = (self.dir / "out").read_text()
+        self.assertEqual(done.stdout.split(), ["0", "3", "0", "2", "2"], out)   # 3: too few nights
+        self.assertEqual(out.count("assay: box/h.db cannot be written: Read-only file system\n"), 2, out)
+        self.assertIn("a/x=1,time,s,lower,", out)
+
+    def test_a_cell_is_no_formula(self):
+        header = "time,machine,case,metric,unit,better,value,commit\n"
+        self.write("t.csv", header + "2026-01-01T00:00:00Z,=HYPERLINK(1),@SUM(A1),-t,s,lower,5,+c\n")
+        self.assertEqual(self.assay("import", "csv", "t.csv", "--out", "r").returncode, 0)
+        self.history("add", "r")
+        text = self.exported(format="csv")
+        [row] = csv.DictReader(io.StringIO(text))
+        self.assertEqual((row["machine"], row["metric"], row["commit"], row["value"]), ("'=HYPERLINK(1)", "'-t", "'+c", "5"))
+        # What it wrote is the same history again.
+        self.assertEqual(self.assay("import", "csv", self.write("again.csv", text), "--out", "r2").returncode, 0)
+        self.history("add", "r2", store="again.db")
+        self.assertEqual([row["machine"] for row in self.lines("run", "again.db")], ["=HYPERLINK(1)"])
+
+    def test_a_run_of_bad_lines_is_ten_lines(self):
+        self.night("r", 0, record("a/x=1", 1), *["{\x1b]0;x\x07"] * 100)
+        errors = self.history("add", "r").stderr
+        self.assertEqual(len(errors.splitlines()), 11, errors)
+        self.assertIn("r: and 90 more", errors)
+        self.assertNotIn("\x1b", errors)
+
     def full_disk(self, words, env=None):
         """Runs assay in a file system of 1 MiB; skips the test if it cannot be mounted."""
         disk = self.dir / "disk"

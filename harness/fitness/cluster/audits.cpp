@@ -1,5 +1,6 @@
 #include "harness/fitness/cluster/audits.h"
 
+#include "harness/core/plain_text.h"
 #include "harness/core/text.h"
 #include "harness/json/members.h"
 
@@ -75,7 +76,7 @@ AuditedHost read_audit(const std::string& host, std::string_view json) {
     if (!audit.is_object()) return no_audit(host, AuditState::error, "its answer holds no audit");
     static_cast<AuditedMachine&>(answer) = read_value<AuditedMachine>(audit);
   } catch (const std::exception& failed) {
-    return no_audit(host, AuditState::error, fmt::format("its answer is no audit: {}", failed.what()));
+    return no_audit(host, AuditState::error, fmt::format("its answer is no audit: {}", reason_of(failed)));
   }
   for (Finding& one : answer.problems) {
     for (std::string* text : {&one.id, &one.device, &one.seen, &one.meaning, &one.fix}) clean(*text);

@@ -1,6 +1,7 @@
 // Checks all floors against all runs: which records a floor concerns, its verdict, and errors in the floor itself.
 #include "harness/fitness/floors/check.h"
 #include "harness/core/nearest.h"
+#include "harness/core/plain_text.h"
 #include "harness/core/text.h"
 #include "harness/fitness/floors/fleet.h"
 #include "harness/fitness/floors/judge.h"
@@ -192,8 +193,8 @@ void lint(const Floor& floor, const Candidates& found, const std::set<std::strin
 std::vector<std::string> notes_of(const RunSet& runs) {
   std::vector<std::string> notes;
   for (const RunData& run : runs.runs())
-    for (const std::string& problem : run.problems)
-      notes.push_back(fmt::format("{}/{}", run.dir.filename().string(), problem));
+    for (std::string& problem : first_ten(run.problems, run.dir.filename().string(), "/"))
+      notes.push_back(std::move(problem));
   std::size_t faults = 0;
   for (const Entry& entry : runs.entries()) faults += injected(*entry.record) ? 1 : 0;
   if (faults > 0) notes.push_back(fmt::format("{} with injected faults, not measurements", plural(faults, "record")));

@@ -1,6 +1,7 @@
 // Gathers the figures that count, sees that they compare, names machines that stand apart, and predicts a new run.
 #include "harness/fitness/floors/learn.h"
 
+#include "harness/core/plain_text.h"
 #include "harness/core/text.h"
 #include "harness/fitness/floors/metric_units.h"
 #include "harness/fitness/floors/words.h"
@@ -135,8 +136,8 @@ Gathered gather(const RunSet& runs, const LearnOptions& options) {
         {machine, speed_of(*metric), &entry});
   }
   for (const RunData& run : runs.runs())
-    for (const std::string& problem : run.problems)
-      found.notes.push_back(fmt::format("{}/{}", run.dir.filename().string(), problem));
+    for (std::string& problem : first_ten(run.problems, run.dir.filename().string(), "/"))
+      found.notes.push_back(std::move(problem));
   for (const std::string& copy : runs.duplicates()) found.notes.push_back(copy);
   for (const auto& [why, places] : left_out)
     found.notes.push_back(

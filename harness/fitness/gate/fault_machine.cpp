@@ -1,6 +1,7 @@
 #include "harness/fitness/gate/fault_machine.h"
 
 #include "harness/core/error.h"
+#include "harness/core/plain_text.h"
 #include "harness/json/json.h"
 
 #include <fmt/format.h>
@@ -79,9 +80,9 @@ void write_machine(const fs::path& file, std::string_view fault, const fs::path&
     }
     for (const auto& [name, content] : files.items()) add_file(root, name, content, now);
   } catch (const Json::exception& error) {
-    throw UsageError(fmt::format("{}: {}", file.string(), error.what()));
+    throw UsageError(fmt::format("{}: {}", file.string(), reason_of(error)));
   } catch (const fs::filesystem_error& error) {
-    throw Error(error.what());
+    throw Error(reason_of(error));
   }
 }
 

@@ -3,8 +3,11 @@
 #include "harness/core/files.h"
 #include "harness/history/store/store.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,10 +21,30 @@ namespace {
 
 constexpr int busy_milliseconds = 60'000;
 
-sqlite3* opened(const fs::path& path, int flags) {
+// Size, time, and whether changes wait beside the file, in a log or a journal: then it begins with "open".
+std::string state_of(const fs::path& path) {
+  struct stat about {};
+  std::string state = ::stat(path.c_str(), &about) == 0
+                          ? fmt::format("{} {}.{}", about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec)
+                          : "";
+  for (const char* beside : {"-wal", "-journal"})
+    if (::stat((path.string() + beside).c_str(), &about) == 0 && about.st_size > 0) state.insert(0, "open ");
+  return state;
+}
+
+// The URI of a file that does not change.
+std::string unchanging(const fs::path& path) {
+  std::string uri = "file:";
+  for (const char c : path.string())
+    uri += std::string_view("%?#").find(c) == std::string_view::npos ? std::string(1, c) : fmt::format("%{:02X}", c);
+  return uri + "?immutable=1";
+}
+
+sqlite3* opened(const fs::path& path, int flags, bool unlocked = false) {
   sqlite3* handle = nullptr;
   const int result =
-      sqlite3_open_v2(path.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
+      sqlite3_open_v2(unlocked ? unchanging(path).c_str() : path.c_str(), &handle,
+                      flags | (unlocked ? SQLITE_OPEN_URI : 0) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
   if (result == SQLITE_OK) return handle;
   const int reason = handle ? sqlite3_system_errno(handle) : 0;
   sqlite3_close_v2(handle);
@@ -56,16 +79,29 @@ std::string damaged_text(const fs::path& file, std::string_view why) {
                      file.string(), why, file.string());
 }
 
-Database::Database(const fs::path& path, Access access) : path_(path) {
+Database::Access access_to(const fs::path& file) {
+  const bool both = ::faccessat(AT_FDCWD, file.c_str(), W_OK, AT_EACCESS) == 0 &&
+                    ::faccessat(AT_FDCWD, fs::absolute(file).parent_path().c_str(), W_OK, AT_EACCESS) == 0;
+  return both ? Database::Access::write : Database::Access::read;
+}
+
+Database::Database(const fs::path& path, Access access) : path_(path), read_only_(access == Access::read) {
   ignore_file_size_signal();
+  if (read_only_)
+    if (std::string state = state_of(path); !state.starts_with("open")) unlocked_ = std::move(state);
   const int flags = access == Access::read     ? SQLITE_OPEN_READONLY
                     : access == Access::create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
                                                : SQLITE_OPEN_READWRITE;
-  handle_.reset(opened(fs::absolute(path), flags));
+  handle_.reset(opened(fs::absolute(path), flags, !unlocked_.empty()));
   harden(handle());
   sqlite3_db_config(handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   sqlite3_busy_timeout(handle(), busy_milliseconds);
   run("PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -32768");
+}
+
+void Database::check_unchanged() const {
+  if (!unlocked_.empty() && state_of(path_) != unlocked_)
+    throw StoreError(fmt::format("{} was written while it was read: try again", path_.string()));
 }
 
 Database::Database() : handle_(opened(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)) {}
@@ -102,6 +138,11 @@ void Database::fail(int result) const {
     default: break;
   }
   const int reason = sqlite3_system_errno(handle());
+  if (read_only_ && (result & 0xFF) == SQLITE_CANTOPEN)
+    throw UsageError(
+        fmt::format("{} cannot be read here, as {}-wal beside it has changes that are not in it yet: copy both to a "
+                    "folder of yours",
+                    name, path_.filename().string()));
   const bool io = (result & 0xFF) == SQLITE_IOERR || (result & 0xFF) == SQLITE_CANTOPEN;
   throw StoreError(fmt::format("{}: {}", name, io && reason ? std::strerror(reason) : sqlite3_errmsg(handle())));
 }

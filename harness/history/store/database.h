@@ -26,12 +26,16 @@ class Database {
  public:
   enum class Access { create, write, read };
 
+  // To read, of a file that nobody has open neither a lock nor a log is needed, nor may one be made.
   Database(const std::filesystem::path& path, Access access);
   // In memory, to try a schema.
   Database();
 
   const std::filesystem::path& path() const { return path_; }
   sqlite3* handle() const { return handle_.get(); }
+  bool read_only() const { return read_only_; }
+  // Throws StoreError if somebody has written the file since it was opened without a lock.
+  void check_unchanged() const;
   void run(const char* sql);
   std::int64_t integer(const char* sql);
   // Throws what `result`, one of SQLite's codes, means.
@@ -45,8 +49,13 @@ class Database {
     void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
   };
   std::filesystem::path path_;
+  bool read_only_ = false;
+  std::string unlocked_;  // of a file without a lock: its state when it was opened
   std::unique_ptr<sqlite3, Close> handle_;
 };
+
+// To write if this user may write the file and its folder, as the log needs; else to read, and errno says why.
+Database::Access access_to(const std::filesystem::path& file);
 
 // A prepared statement. Columns and parameters are those of SQLite: parameters from 1, columns from 0.
 class Statement {

@@ -14,7 +14,7 @@ std::size_t Store::merge(const fs::path& other) {
   std::error_code none;
   if (!fs::exists(other, none)) throw UsageError(fmt::format("{}: no such history", other.string()));
   if (fs::equivalent(other, state_->database.path(), none)) return 0;
-  Database from = ready_database(other, Database::Access::write);
+  Database from = ready_database(other, access_to(other));
   const Transaction reading(from, Transaction::Kind::read);
   const Tables tables = tables_of(from, true);
   Transaction transaction(state_->database, Transaction::Kind::write);
@@ -32,6 +32,7 @@ std::size_t Store::merge(const fs::path& other) {
     ++taken;
   });
   copy_remarks(from, state_->database);
+  from.check_unchanged();
   if (taken == 0) state_->database.run("UPDATE meta SET value = value + 1 WHERE name = 'revision'");  // aliases
   transaction.commit();
   return taken;

@@ -190,6 +190,7 @@ Contents Store::read_those(const std::function<bool(const std::string& branch)>&
   contents.decisions = decisions_of(database);
   Statement events(database, "SELECT name, state, document FROM event ORDER BY name");
   while (events.row()) contents.events.push_back({events.text(0), events.text(1), events.text(2)});
+  database.check_unchanged();
   return contents;
 }
 

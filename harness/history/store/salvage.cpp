@@ -2,6 +2,7 @@
 // on it; where the first page is damaged, that of an empty store takes its place: all stores have their tables at the
 // same pages, because nothing is ever dropped or vacuumed whole.
 #include "harness/core/files.h"
+#include "harness/core/live_line.h"
 #include "harness/history/store/schema.h"
 #include "harness/history/store/tables.h"
 #include "harness/history/store/writer.h"
@@ -56,7 +57,8 @@ void replace_first_page(const fs::path& file, const fs::path& fresh) {
 
 class Salvage {
  public:
-  explicit Salvage(Database& damaged) : damaged_(damaged) {}
+  explicit Salvage(Database& damaged)
+      : damaged_(damaged), max_id_(static_cast<std::int64_t>(fs::file_size(damaged.path()) / min_row_bytes)) {}
 
   std::vector<std::string> into(Database& fresh) {
     const Tables tables = tables_of(damaged_, true, [&](const auto&... table) { each_id(table...); });
@@ -84,39 +86,53 @@ class Salvage {
 
  private:
   // Calls look(row) for each row of the table, whose ids count from 1 without gaps; those that are missing or that
-  // `look` cannot read are lost.
+  // `look` cannot read are lost. Ids are tried one by one only where a damaged page hides which is the next.
   void each_id(const char* table, const char* columns, const char* what,
                const std::function<void(const Statement&)>& look) {
-    constexpr std::int64_t max_gap = 10'000;
-    std::int64_t last = 0;
-    try {
-      last = damaged_.integer(fmt::format("SELECT max(id) FROM {}", table).c_str());
-    } catch (const StoreError&) {  // then until many are missing
-    }
-    std::optional<Statement> find;
+    std::optional<Statement> find, beyond;
     try {
       find.emplace(damaged_, fmt::format("SELECT {} FROM {} WHERE id = ?1", columns, table).c_str());
+      beyond.emplace(damaged_, fmt::format("SELECT min(id) FROM {} WHERE id > ?1", table).c_str());
     } catch (const StoreError&) {
       lines_.push_back(fmt::format("every {}", what));
       return;
     }
-    std::int64_t lost = 0, lost_in_a_row = 0;
-    for (std::int64_t id = 1; id <= last || (last == 0 && lost_in_a_row < max_gap); ++id) {
-      if (id > max_rows) break;
-      bool found = false;
+    constexpr std::int64_t max_hidden = 1'000'000;
+    std::int64_t lost = 0, hidden = 0, id = 1;  // `hidden`: those that are lost after the last row that was found
+    while (id > 0) {
+      show_place(table, id);
       try {
-        if (find->with(id).row()) look(*find), found = true;
+        if (find->with(id).row()) {
+          look(*find);
+          hidden = 0;
+          if (id > max_id_) break;
+          ++id;
+          continue;
+        }
+        std::int64_t next = beyond->with(id).row() && !beyond->null(0) ? beyond->integer(0) : 0;
+        if (next <= id) next = 0;  // none, or rows out of order
+        // An id that no store of this size can have is damaged, and its row the only one that is lost for sure.
+        lost += next == 0 ? 0 : next > max_id_ ? 1 : next - id;
+        hidden = 0, id = next;
       } catch (const Error&) {
+        ++lost, ++hidden, ++id;
+        if (id > max_id_ || hidden >= max_hidden) break;
       }
-      lost_in_a_row = found ? 0 : lost_in_a_row + 1;
-      if (!found) ++lost;
     }
-    if (last == 0) lost -= lost_in_a_row;
+    lost -= hidden;
+    if (hidden > 0) lines_.push_back(fmt::format("what the table {} has after row {}", table, id - hidden - 1));
     if (lost > 0) lines_.push_back(fmt::format("{} of the table {}", lost, table));
   }
 
-  static constexpr std::int64_t max_rows = 100'000'000;  // a damaged id may be anything
+  void show_place(const char* table, std::int64_t id) {
+    constexpr std::int64_t steps = 1000;
+    if (++tried_ % steps == 0) line_.draw(fmt::format("history store salvage: row {} of the table {}", id, table));
+  }
+
+  static constexpr std::uintmax_t min_row_bytes = 32;  // with its place in an index
   Database& damaged_;
+  std::int64_t max_id_, tried_ = 0;
+  LiveLine line_;
   std::vector<std::string> lines_;
 };
 

@@ -110,6 +110,9 @@ void check_header(const fs::path& file, std::span<const Migration> steps) {
 void migrate(Database& database, std::span<const Migration> steps) {
   std::int64_t version = version_of(database);
   if (version > newest(steps)) refuse_newer(database.path(), version, newest(steps));
+  if (version < newest(steps) && database.read_only())
+    throw UsageError(fmt::format("{} is of schema {}, which only who may write it can bring to {}",
+                                 database.path().string(), version, newest(steps)));
   if (version < newest(steps)) {
     if (version > 0) keep_copy(database, version);
     Transaction transaction(database, Transaction::Kind::write);

@@ -1,5 +1,7 @@
 #include "harness/history/store/store.h"
 
+#include "harness/core/streams.h"
+#include "harness/core/text.h"
 #include "harness/history/store/database.h"
 #include "harness/history/store/schema.h"
 #include "harness/history/store/state.h"
@@ -7,16 +9,22 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
+
 namespace assay::store {
 
 namespace fs = std::filesystem;
 
 Database ready_database(const fs::path& file, Database::Access access) {
   check_header(file);
+  std::error_code none;
+  if (access != Database::Access::read && fs::is_regular_file(file, none) && access_to(file) == Database::Access::read)
+    throw UsageError(fmt::format("{} cannot be written: {}", file.string(), std::strerror(errno)));
   Database database(file, access);
   if (access == Database::Access::create) database.run("PRAGMA auto_vacuum = INCREMENTAL");
   migrate(database);
-  database.choose_journal();
+  if (!database.read_only()) database.choose_journal();
   return database;
 }
 
@@ -33,7 +41,7 @@ Store Store::open_existing(const fs::path& file) {
   if (!fs::exists(file, none))
     throw UsageError(fmt::format("{}: no such history: `assay history add RUN --store {}` begins one", file.string(),
                                  file.string()));
-  return Store(std::make_unique<State>(ready_database(file, Database::Access::write)));
+  return Store(std::make_unique<State>(ready_database(file, access_to(file))));
 }
 
 Added Store::add(const RunData& run, const AddOptions& options) { return add(std::span(&run, 1), options).front(); }
@@ -76,6 +84,12 @@ void Store::decide(const Decision& decision) {
 }
 
 void Store::save_events(std::span<const StoredEvent> events) {
+  if (state_->database.read_only()) {
+    say("assay: {} cannot be written: the state of {} is not kept, and the next check judges as if this one had not "
+        "been\n",
+        state_->database.path().string(), plural(static_cast<std::int64_t>(events.size()), "event"));
+    return;
+  }
   Transaction transaction(state_->database, Transaction::Kind::write);
   Statement put(state_->database,
                 "INSERT INTO event(name, state, document) VALUES(?1, ?2, ?3) "
@@ -92,6 +106,7 @@ std::optional<std::string> Store::cached(std::string_view name, std::int64_t rev
 
 void Store::cache(std::string_view name, std::int64_t revision, std::string_view bytes) {
   Database& database = state_->database;
+  if (database.read_only()) return;
   Transaction transaction(database, Transaction::Kind::write);
   // The analysis knows nothing of runs that were added since they were read.
   if (database.integer("SELECT value FROM meta WHERE name = 'changes'") != state_->changes_read ||

@@ -164,7 +164,7 @@ class Store {
  public:
   static Store open(const std::filesystem::path& file);  // creates the store if it does not exist
   static Store open_existing(
-      const std::filesystem::path& file);  // for reading and writing; UsageError if it does not exist
+      const std::filesystem::path& file);  // read-only if it may not be written; UsageError if there is none
   Store(Store&&) noexcept;
   ~Store();
 

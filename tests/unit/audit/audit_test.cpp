@@ -333,6 +333,28 @@ TEST(Boots, AFaultIsOfTheLastBootOfALogOrNot) {
   EXPECT_FALSE(earlier({entry("a", "x") + entry("b", "NVRM: Xid (PCI:0000:1b:00): 79, x")}, 2));
 }
 
+TEST(Boots, ABootOfTwoMessagesIsOne) {
+  const std::string start = "[    0.000000] Linux version 6\n", fault = "[    0.5] NVRM: Xid (PCI:0000:1b:00): 79, x\n";
+  EXPECT_TRUE(count({start + fault + start + "[    1.0] a\n"})[0].earlier_boot);
+  EXPECT_FALSE(count({start + "[    0.2] a\n" + start + fault})[0].earlier_boot);
+}
+
+TEST(Boots, AClockThatWasYearsBehindHidesNoFault) {
+  const std::string begin = "2015-01-01T00:00:05Z n1 kernel: Linux version 6\n",
+                    fault = "2015-01-01T00:00:06Z n1 kernel: NVRM: Xid (PCI:0000:1b:00): 79, x\n",
+                    later = "2026-11-23T10:00:00Z n1 kernel: x\n",
+                    boot = "2026-11-23T09:00:01Z n1 kernel: Linux version 6\n";
+  const auto events = [&](const std::string& log) {
+    EventCounts counts(at("2026-11-20T00:00:00Z"), at("2026-11-24T00:00:00Z"), at("2026-11-23T09:00:00Z"));
+    counts.add(LogReader({now, false, {}}, true).read(log));
+    return counts.finish();
+  };
+  ASSERT_THAT(events(begin + fault + later), SizeIs(1)) << "the clock was set later in the same boot";
+  EXPECT_FALSE(events(begin + fault + later)[0].earlier_boot);
+  EXPECT_THAT(events(begin + fault + boot + later), SizeIs(0)) << "another boot began since, and it is too old";
+  EXPECT_THAT(events(begin + fault), SizeIs(0)) << "nothing says that the log goes on";
+}
+
 TEST(Boots, AJournalMayHaveTheNewestFirst) {
   const std::string fault = "NVRM: Xid (PCI:0000:1b:00): 79, x\n";
   const auto line = [](int second, const std::string& text) {

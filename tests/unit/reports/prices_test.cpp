@@ -21,6 +21,18 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
+TEST(Csv, ACellIsNoFormula) {
+  for (const char* text : {"=1+1", "+1", "-x", "@SUM(A1)", " =1", "＝1"}) {
+    const std::string cell = csv_cell(text);
+    EXPECT_EQ(cell, std::string("'") + text);
+    EXPECT_EQ(csv_value(cell), text);
+  }
+  EXPECT_EQ(csv_cell("=a,\"b\""), "\"'=a,\"\"b\"\"\"");
+  EXPECT_EQ(csv_cell("\t=1\r\n\x1b"), "\\x09=1\\x0d\\x0a\\x1b") << "one line, and it begins with no tab";
+  EXPECT_EQ(csv_cell("a-b"), "a-b");
+  EXPECT_EQ(csv_value("'tis"), "'tis");
+}
+
 // The catalogue's date is in its name: 2026-01-01, nine days before the runs.
 constexpr const char* catalogue_name = "vms-2026-01-01.csv";
 

@@ -107,6 +107,12 @@ TEST(Escape, HostileStringsStayInert) {
   EXPECT_NE(markdown.find("\\`"), std::string::npos);
 }
 
+TEST(Escape, MarkdownMentionsNobodyAndLinksNothing) {
+  EXPECT_EQ(markdown_escape("@user #123 gh-7 a@b.c"), "@&#8203;user \\#&#8203;123 gh-&#8203;7 a@&#8203;b.c");
+  EXPECT_EQ(markdown_escape("https://x.org WWW.x.org"), "https:&#8203;//x.org WWW&#8203;.x.org");
+  EXPECT_EQ(markdown_escape("a @ b # c: d-1 w.w"), "a @ b \\# c: d-1 w.w");
+}
+
 TEST(Escape, VerbatimCannotCloseItsFence) {
   Document document;
   document.title = "t";

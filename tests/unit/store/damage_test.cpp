@@ -174,6 +174,28 @@ TEST_F(DamagedStore, SalvageOfACompactedStoreReplacesTheFirstPageToo) {
   EXPECT_EQ(Store::open_existing(other("saved.db")).read().runs.size(), 20u);
 }
 
+TEST_F(DamagedStore, SalvageDoesNotCountUpToADamagedId) {
+  make(3);
+  {
+    Database database(file_, Database::Access::write);
+    database.run("UPDATE facts SET id = 9223372036854775807 WHERE id = (SELECT max(id) FROM facts)");
+  }
+  const auto lost = salvage(file_, other("saved.db"));
+  EXPECT_FALSE(lost.empty());
+  EXPECT_EQ(Store::open_existing(other("saved.db")).read().runs.size(), 3u);
+}
+
+TEST_F(DamagedStore, AFileIsReadWithoutALockUntilItChanges) {
+  make(1);
+  Database reading(file_, Database::Access::read);
+  EXPECT_EQ(reading.integer("SELECT count(*) FROM run"), 1);
+  EXPECT_NO_THROW(reading.check_unchanged());
+  EXPECT_THROW(reading.run("DELETE FROM run"), UsageError);
+  EXPECT_FALSE(fs::exists(file_.string() + "-wal")) << "nothing is made beside it";
+  make(2);
+  EXPECT_THROW(reading.check_unchanged(), StoreError);
+}
+
 TEST_F(DamagedStore, AChangedFigureIsFound) {
   make(1);
   {
