@@ -10,6 +10,7 @@
 #include "reports/page/page.h"
 #include "reports/references/references.h"
 #include "reports/render/render.h"
+#include "reports/sizing/request.h"
 
 #include <fmt/format.h>
 
@@ -29,14 +30,16 @@ struct ReportOptions {
   Runs runs;
   Outputs outputs;
   Prices prices;
-  std::string floors;
+  std::string floors, tokens, only;
   bool nccl_table = false;
 };
 
 ExitCode run_report(const ReportOptions& options) {
   report::PageOptions page{.prices = report::load_prices(options.prices),
                            .references = report::shipped_references(),
-                           .nccl_table = options.nccl_table};
+                           .nccl_table = options.nccl_table,
+                           .only = options.only};
+  if (!options.tokens.empty()) page.items = report::sizing::read_count("report: --tokens", options.tokens);
   const RunSet runs = options.runs.read();
   if (const std::string note = injected_text(runs); !note.empty()) say("assay: report: {}\n", note);
   for (const std::string& copy : runs.duplicates()) say("assay: report: {}\n", copy);
@@ -87,6 +90,10 @@ Command report_command(CLI::App& root) {
                   "Also answer whether these floors are met: a file, or one of configs/floors")
       ->type_name("FILE");
   options->prices.add_to(*app);
+  app->add_option("--tokens", options->tokens,
+                  "With several kinds of machines: also the bill for so many tokens or images: 100M")
+      ->type_name("N");
+  app->add_option("--only", options->only, "Show only this section: ranking, cost, ...")->type_name("SECTION");
   app->add_flag("--nccl-table", options->nccl_table, "Also print collectives in the format of nccl-tests");
   return {app, [options] { return run_report(*options); }};
 }

@@ -10,6 +10,9 @@ foreach(option ASSAY_MPI ASSAY_CUDA ASSAY_NCCL)
   endif()
 endforeach()
 option(ASSAY_TESTS "Build the tests" ON)
+set(ASSAY_UNIT_TESTS ALL CACHE STRING
+    "ALL, or TIMED: only those of code that runs inside timed windows (`./dev test` runs all with sanitizers)")
+set_property(CACHE ASSAY_UNIT_TESTS PROPERTY STRINGS ALL TIMED)
 option(ASSAY_BATCHES "Compile the sources of a room in batches: a third of the work; OFF for short rebuilds" ON)
 # Other compilers give other warnings, which should not stop anybody from measuring.
 set(tried OFF)
@@ -59,6 +62,12 @@ endif()
 if(ASSAY_SANITIZE)
   target_compile_options(assay_flags INTERFACE -fsanitize=${ASSAY_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(assay_flags INTERFACE -fsanitize=${ASSAY_SANITIZE})
+  # GNU ld takes a seventh of the time that a sanitized build takes.
+  find_program(MOLD mold)
+  mark_as_advanced(MOLD)
+  if(MOLD)
+    target_link_options(assay_flags INTERFACE -fuse-ld=mold)
+  endif()
   if(ASSAY_SANITIZE MATCHES undefined)
     # These checks are half of UBSan's code and compile time. AddressSanitizer finds null pointers and overruns, and
     # alignment is checked only in rooms that cast memory (they set ASSAY_CASTS_MEMORY).

@@ -1,6 +1,7 @@
 #include "reports/hosts/side_by_side.h"
 
 #include "harness/runs/figures.h"
+#include "harness/runs/machine_kind.h"
 #include "harness/statistics/statistics.h"
 #include "reports/hosts/hosts.h"
 
@@ -22,6 +23,7 @@ struct NaturalLess {
 
 struct CaseGroup {
   std::map<std::string, std::vector<const Entry*>, NaturalLess> hosts;
+  std::string kind;  // of machine, where there are several
 };
 
 const Metric* figure_of(const Entry& entry) {
@@ -39,7 +41,10 @@ HostCase case_of(const CaseGroup& group) {
     for (const Entry* entry : entries) {
       const Metric* metric = figure_of(*entry);
       if (!metric) continue;
-      if (!one.metric) one.metric = metric, one.title = case_title(*entry->record);
+      if (!one.metric) {
+        one.metric = metric;
+        one.title = case_title(*entry->record) + (group.kind.empty() ? "" : " · " + group.kind);
+      }
       if (metric->name == one.metric->name && metric->unit == one.metric->unit) values.push_back(*metric->value);
     }
     figure.runs = values.size();
@@ -85,14 +90,20 @@ bool HostCase::outlier(const HostFigure& one) const {
 std::vector<HostCase> cases_by_host(const RunSet& runs) {
   std::vector<CaseGroup> groups;
   std::map<std::string, std::size_t> places;
+  // Hosts of different kinds are no samples of one figure.
+  const std::vector<MachineKind> kinds = machine_kinds(runs.runs());
+  std::vector<std::size_t> kind_of(runs.runs().size());
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
+    for (const std::size_t run : kinds[kind].runs) kind_of[run] = kind;
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
     const std::vector<std::string> hosts = record.identity().hosts;
     if (hosts.size() != 1) continue;
-    const auto [place, fresh] = places.try_emplace(fmt::format("{}\n{}\n{}\n{}\n{}", record.key, record.device,
-                                                               record.world_ranks, record.world_nodes, record.seed),
-                                                   groups.size());
-    if (fresh) groups.emplace_back();
+    const auto [place, fresh] =
+        places.try_emplace(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", kind_of[entry.run_index], record.key, record.device,
+                                       record.world_ranks, record.world_nodes, record.seed),
+                           groups.size());
+    if (fresh) groups.push_back({{}, kinds.size() > 1 ? kinds[kind_of[entry.run_index]].name : ""});
     groups[place->second].hosts[hosts.front()].push_back(&entry);
   }
   std::vector<HostCase> cases;
@@ -107,7 +118,7 @@ std::vector<HostCase> cases_by_host(const RunSet& runs) {
     const auto most = std::max_element(protocols.begin(), protocols.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     for (const auto& [protocol, count] : protocols) {
-      CaseGroup alike;
+      CaseGroup alike{{}, group.kind};
       for (const auto& [host, entries] : group.hosts)
         for (const Entry* entry : entries)
           if (figure_of(*entry) ? protocol_of(*entry->record) == protocol : protocol == most->first)

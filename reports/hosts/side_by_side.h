@@ -30,7 +30,8 @@ struct HostCase {
   bool outlier(const HostFigure& one) const;
 };
 
-// Cases of equal key, device, world, seed and protocol with figures of at least two hosts, in order of appearance.
+// Cases of equal key, device, world, seed and protocol with figures of at least two hosts of one kind of machine, in
+// order of appearance.
 std::vector<HostCase> cases_by_host(const RunSet& runs);
 
 }  // namespace assay::report

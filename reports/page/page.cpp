@@ -1,9 +1,13 @@
 // Puts the sections of the report in order.
 #include "reports/page/page.h"
 
+#include "harness/core/error.h"
+#include "harness/core/nearest.h"
+#include "harness/core/text.h"
 #include "reports/answers/answers.h"
 #include "reports/diagnosis/document.h"
 #include "reports/hosts/hosts.h"
+#include "reports/ranking/ranking.h"
 #include "reports/roofline/roofline.h"
 #include "reports/scaling/scaling.h"
 #include "reports/summary/key_figures.h"
@@ -11,9 +15,25 @@
 #include "reports/summary/verdict.h"
 #include "reports/sweep/sweeps.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace assay::report {
+
+namespace {
+
+// The section of this id, and its appendices ("ranking_cases" with "ranking").
+void keep_only(const std::string& id, std::vector<Section>& sections) {
+  std::vector<std::string> names;
+  for (const Section& section : sections) names.push_back(section.id);
+  std::erase_if(sections, [&](const Section& one) { return one.id != id && !one.id.starts_with(id + "_"); });
+  if (sections.empty())
+    throw UsageError(fmt::format("report: --only {}: these runs have no such section{}; they have: {}", one_line(id),
+                                 suggestion(id, names), fmt::join(names, ", ")));
+}
+
+}  // namespace
 
 Document whole_report(const RunSet& runs, const PageOptions& options) {
   RunVerdict verdict = verdict_of(runs);
@@ -29,6 +49,9 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
     for (const Answer& answer : document.answers)
       if ((answer.id == "steady" && answer.tone == Tone::warn) || (answer.id == "normal" && answer.tone == Tone::bad))
         document.tone = Tone::warn;
+  const ranking::Ranking ranking = ranking::rank(runs, options.prices);
+  add(ranking::sections_of(ranking, options.items));
+  if (!ranking.cases.empty() || !ranking.not_ranked.empty()) document.members["ranking"] = ranking::json_of(ranking);
   add(key_figure_sections(runs, options.references, options.floors));
   add(step_sections(runs));
   add(attention_sections(runs));
@@ -52,6 +75,7 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
   add(unreadable_sections(runs));
   add(normal_sections(runs));
   add(method_sections(runs));
+  if (!options.only.empty()) keep_only(options.only, document.sections);
   return document;
 }
 

@@ -7,6 +7,9 @@
 #include "reports/model/document.h"
 #include "reports/references/references.h"
 
+#include <optional>
+#include <string>
+
 namespace assay::report {
 
 struct PageOptions {
@@ -14,11 +17,13 @@ struct PageOptions {
   References references = {};                    // from shipped_references()
   const fitness::CheckResult* floors = nullptr;  // the floors that the user demands of these runs
   bool nccl_table = false;                       // shows collectives in nccl-tests' form in the terminal too
+  std::optional<double> items = {};              // tokens or images that a ranking of machines gives the bill for
+  std::string only = {};                         // the id of the only section; empty: all
 };
 
 // The verdict, the four answers and the figures that matter; what failed; environment; suites; workloads; cost;
 // roofline; samples; what was skipped and why; how each figure was measured. Empty parts are left out. All renderers
-// draw this document; terminals omit its appendices.
+// draw this document; terminals omit its appendices. Throws UsageError if `only` is no section of it.
 Document whole_report(const RunSet& runs, const PageOptions& options);
 
 }  // namespace assay::report

@@ -1,0 +1,250 @@
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "harness/runs/figures.h"
+#include "reports/model/cells.h"
+#include "reports/model/words.h"
+#include "reports/ranking/ranking.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace assay::report::ranking {
+
+namespace {
+
+constexpr std::size_t max_in_words = 3;      // micro-benchmarks in words, if no training is common
+constexpr std::size_t max_in_terminal = 10;  // rows of the table of all cases
+constexpr std::array all_bases = {Basis::given, Basis::on_demand, Basis::spot, Basis::owned};
+
+std::string id_of(Basis basis) {
+  std::string id(basis == Basis::given ? "given" : name_of(basis));
+  std::ranges::replace(id, ' ', '_');
+  return id;
+}
+
+Cell relative_cell(const Row& row) {
+  Cell cell{fmt::format("{:.2f}", row.relative.value), {{"value", row.relative.value}, {"unit", "1"}}};
+  if (row.relative.interval) cell.data["ci95"] = interval_json(row.relative.interval);
+  cell.sort = row.relative.value;
+  if (row.may_be_fastest) cell.tone = Tone::good;
+  return cell;
+}
+
+std::vector<Basis> bases_of(const RankedCase& ranked) {
+  std::vector<Basis> bases;
+  for (const Basis basis : all_bases)
+    if (std::ranges::any_of(ranked.rows, [&](const Row& row) {
+          return std::ranges::any_of(row.usd, [&](const Usd& usd) { return usd.price.basis == basis; });
+        }))
+      bases.push_back(basis);
+  return bases;
+}
+
+// One row per kind, on one scale.
+Bars bars_of(const Ranking& ranking, const RankedCase& ranked, const std::string& id) {
+  Bars bars{
+      id, case_title(*ranked.record), "Bar: the figure; whiskers: its 95 % interval. All bars have one scale.", {}, {}};
+  double end = 0;
+  for (const Row& row : ranked.rows)
+    end = std::max(end, 1.05 * row.figure.interval.value_or(Interval{0, row.figure.value}).high);
+  for (const Row& row : ranked.rows) {
+    BarRow bar{ranking.kinds[row.kind].name, quantity_text(row.figure, ranked.metric->unit), {row.figure.value / end}};
+    if (row.figure.interval) {
+      bar.range = scaled(row.figure.interval, 1 / end);
+      bar.text += " " + plus_minus(*half_width(row.figure) / row.figure.value);
+    }
+    bar.link = row.entries.back()->anchor();
+    bars.rows.push_back(std::move(bar));
+  }
+  return bars;
+}
+
+Table table_of(const Ranking& ranking, const RankedCase& ranked, const std::string& id) {
+  Table table{id,
+              case_title(*ranked.record),
+              {{"machine", "machine"},
+               {"speed", "speed", Align::right},
+               {"figure", "figure", Align::right},
+               {"ci95", "95 %", Align::right}}};
+  const std::vector<Basis> bases = bases_of(ranked);
+  const bool mfu = std::ranges::any_of(ranked.rows, [](const Row& row) { return row.mfu.has_value(); });
+  const bool joules = std::ranges::any_of(ranked.rows, [](const Row& row) { return row.joules.has_value(); });
+  if (mfu) table.columns.push_back({"mfu", "MFU", Align::right});
+  for (const Basis basis : bases)
+    table.columns.push_back(
+        {"usd_" + id_of(basis), fmt::format("USD per {}, {}", ranked.per, name_of(basis)), Align::right});
+  if (joules) table.columns.push_back({"joules", "J per " + ranked.per, Align::right});
+  table.columns.push_back({"machines", "from"});
+  for (const Row& row : ranked.rows) {
+    const Kind& kind = ranking.kinds[row.kind];
+    std::vector<Cell> cells{{kind.name, kind.name, Tone::plain, row.entries.back()->anchor()},
+                            relative_cell(row),
+                            quantity_cell(row.figure, ranked.metric->unit)};
+    const auto half = half_width(row.figure);
+    cells.push_back(half ? Cell{plus_minus(*half / row.figure.value), interval_json(row.figure.interval)} : no_cell());
+    if (mfu) cells.push_back(row.mfu ? share_cell(*row.mfu) : no_cell());
+    for (const Basis basis : bases) {
+      const auto usd = std::ranges::find(row.usd, basis, [](const Usd& one) { return one.price.basis; });
+      cells.push_back(usd == row.usd.end() ? no_cell() : quantity_cell(usd->value, "USD"));
+    }
+    if (joules) cells.push_back(row.joules ? quantity_cell({*row.joules}, "J") : no_cell());
+    const std::size_t machines = row.side.logs.size(), runs = row.entries.size();
+    std::string from = plural(static_cast<std::int64_t>(machines), "machine");
+    if (runs > machines) from += ", " + plural(static_cast<std::int64_t>(runs), "run");
+    cells.push_back({std::move(from), {{"machines", machines}, {"runs", runs}}});
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+// What `items` tokens or images cost on each kind: the set-up before the first step, then training. Absent for cases of
+// which a result is not a million items.
+std::optional<Table> bill_of(const Ranking& ranking, const RankedCase& ranked, double items, const std::string& id) {
+  if (!ranked.per.starts_with("million ")) return std::nullopt;
+  const std::vector<Basis> bases = bases_of(ranked);
+  Table table{id,
+              fmt::format("The bill for {:g} {}: set-up and training", items / 1e6, ranked.per),
+              {{"machine", "machine"}, {"seconds", "time", Align::right}}};
+  for (const Basis basis : bases)
+    table.columns.push_back({"usd_" + id_of(basis), std::string(name_of(basis)), Align::right});
+  for (const Row& row : ranked.rows) {
+    const double setup = span_of(*row.entries.back()->record, "setup").value_or(0);
+    const double seconds = setup + items / row.figure.value;
+    std::vector<Cell> cells{text_cell(ranking.kinds[row.kind].name),
+                            {format_seconds(seconds), {{"value", seconds}, {"unit", "s"}}, Tone::plain, {}, seconds}};
+    for (const Basis basis : bases) {
+      const auto usd = std::ranges::find(row.usd, basis, [](const Usd& one) { return one.price.basis; });
+      const double machines = std::max(1, row.entries.back()->record->world_nodes);
+      cells.push_back(usd == row.usd.end()
+                          ? no_cell()
+                          : quantity_cell({*usd->price.usd * machines * seconds / seconds_per_hour}, "USD"));
+    }
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+// A row per case, a column per kind: its speed as a fraction of the fastest.
+Table overview(const Ranking& ranking, std::span<const RankedCase> cases, std::size_t max, const std::string& id) {
+  Table table{id,
+              "Speed as a fraction of the fastest (marked: the fastest, and what is too close to it to tell)",
+              {{"case", "case"}}};
+  if (cases.size() > max) table.title += fmt::format(", the first {} of {} cases", max, cases.size());
+  for (const Kind& kind : ranking.kinds) table.columns.push_back({"speed_" + kind.name, kind.name, Align::right});
+  table.columns.push_back({"fastest", "figure of the fastest", Align::right});
+  for (const RankedCase& ranked : cases.first(std::min(max, cases.size()))) {
+    std::vector<Cell> cells{case_cell(*ranked.record)};
+    for (std::size_t kind = 0; kind < ranking.kinds.size(); ++kind) {
+      const auto row = std::ranges::find(ranked.rows, kind, &Row::kind);
+      cells.push_back(row == ranked.rows.end() ? no_cell() : relative_cell(*row));
+    }
+    cells.push_back(quantity_cell(ranked.rows.front().figure, ranked.metric->unit));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+// What stands for the letters, and how many machines and runs each kind has.
+List legend(const Ranking& ranking) {
+  List list{"kinds", {}};
+  for (const Kind& kind : ranking.kinds)
+    list.items.push_back(fmt::format("{}: {}; {}, {}", kind.name,
+                                     kind.description.empty() ? "unknown machine" : kind.description,
+                                     plural(static_cast<std::int64_t>(kind.machines), "machine"),
+                                     plural(static_cast<std::int64_t>(kind.runs.size()), "run")));
+  return list;
+}
+
+Json usd_json(const Row& row) {
+  Json usd = Json::object();
+  for (const Basis basis : all_bases) {
+    const auto found = std::ranges::find(row.usd, basis, [](const Usd& one) { return one.price.basis; });
+    usd[id_of(basis)] = found == row.usd.end() ? Json(nullptr) : Json(found->value.value);
+  }
+  return usd;
+}
+
+Json estimate_json(const Estimate& estimate) {
+  return {{"value", estimate.value},
+          {"low", estimate.interval ? Json(estimate.interval->low) : Json(nullptr)},
+          {"high", estimate.interval ? Json(estimate.interval->high) : Json(nullptr)}};
+}
+
+std::string oldest_price(const Ranking& ranking) {
+  std::string oldest;
+  for (const RankedCase& ranked : ranking.cases)
+    for (const Row& row : ranked.rows)
+      for (const Usd& usd : row.usd)
+        if (!usd.price.date.empty() && (oldest.empty() || usd.price.date < oldest)) oldest = usd.price.date;
+  return oldest;
+}
+
+// How many of the cases have sentences, bars and a table of their own: training, else the first few.
+std::size_t in_words(const Ranking& ranking) {
+  const auto training =
+      std::ranges::count_if(ranking.cases, [](const RankedCase& one) { return is_training(*one.record); });
+  return training > 0 ? static_cast<std::size_t>(training) : std::min(max_in_words, ranking.cases.size());
+}
+
+}  // namespace
+
+std::vector<Section> sections_of(const Ranking& ranking, std::optional<double> items) {
+  if (ranking.cases.empty() && ranking.not_ranked.empty()) return {};
+  Section section{"ranking", "Which machine?", {legend(ranking)}};
+  Section rest{"ranking_cases", "Every case on every machine", {}, false};
+  const std::span all(ranking.cases);
+  for (std::size_t i = 0; i < in_words(ranking); ++i) {
+    Section& into = i == 0 ? section : rest;
+    for (const std::string& sentence : sentences_of(ranking, all[i])) into.blocks.push_back(Text{sentence});
+    into.blocks.push_back(bars_of(ranking, all[i], fmt::format("ranking_bars_{}", i + 1)));
+    into.blocks.push_back(table_of(ranking, all[i], fmt::format("ranking_{}", i + 1)));
+    if (items)
+      if (auto bill = bill_of(ranking, all[i], *items, fmt::format("ranking_bill_{}", i + 1)))
+        into.blocks.push_back(std::move(*bill));
+  }
+  if (all.size() > 1) section.blocks.push_back(overview(ranking, all, max_in_terminal, "ranking_overview"));
+  if (all.size() > max_in_terminal) rest.blocks.push_back(overview(ranking, all, all.size(), "ranking_all"));
+  if (const std::string date = oldest_price(ranking); !date.empty())
+    section.blocks.push_back(Text{fmt::format("The oldest of these prices is of {}.", date), Tone::faint});
+  if (!ranking.not_ranked.empty())
+    section.blocks.push_back(Text{"Not ranked: " + first_few(ranking.not_ranked, 5, "; ") + ".", Tone::warn});
+  std::vector<Section> sections{std::move(section)};
+  if (!rest.blocks.empty()) sections.push_back(std::move(rest));
+  return sections;
+}
+
+Json json_of(const Ranking& ranking) {
+  Json machines = Json::array();
+  for (std::size_t kind = 0; kind < ranking.kinds.size(); ++kind) {
+    Json cases = Json::array();
+    for (const RankedCase& ranked : ranking.cases) {
+      const auto row = std::ranges::find(ranked.rows, kind, &Row::kind);
+      if (row == ranked.rows.end()) continue;
+      cases.push_back({{"case", ranked.record->key},
+                       {"unit", ranked.metric->unit},
+                       {"speed", estimate_json(row->figure)},
+                       {"relative", estimate_json(row->relative)},
+                       {"may_be_fastest", row->may_be_fastest},
+                       {"mfu", row->mfu ? Json(*row->mfu) : Json(nullptr)},
+                       {"per", ranked.per},
+                       {"usd_per_million", usd_json(*row)},
+                       {"joules", row->joules ? Json(*row->joules) : Json(nullptr)}});
+    }
+    const Kind& one = ranking.kinds[kind];
+    machines.push_back({{"machine", one.name},
+                        {"description", one.description},
+                        {"machines", one.machines},
+                        {"runs", one.runs.size()},
+                        {"cases", std::move(cases)}});
+  }
+  Json sentences = Json::array();
+  for (const RankedCase& ranked : std::span(ranking.cases).first(in_words(ranking)))
+    for (const std::string& text : sentences_of(ranking, ranked))
+      sentences.push_back(fmt::format("{}: {}", case_title(*ranked.record), text));
+  return {{"machines", std::move(machines)}, {"sentences", std::move(sentences)}, {"not_ranked", ranking.not_ranked}};
+}
+
+}  // namespace assay::report::ranking

@@ -1,0 +1,103 @@
+"""assay report of several machines: which is the fastest, which the cheapest, and what is too close to tell."""
+
+import json
+import unittest
+
+from assay_case import AssayCase
+
+# The speed of each machine relative to p5.48xlarge, and its price per hour.
+MACHINES = {"p5.48xlarge": (1, 55.04), "p4de.24xlarge": (0.55, 27.45), "a3-megagpu-8g": (1.08, 87.83)}
+
+
+class Ranking(AssayCase):
+    def machine(self, kind, number=0, factor=1.0, **record):
+        speed = 20_000 * MACHINES[kind][0] * factor
+        training = {"schema": 2, "key": "llama/model=x", "family": "llama", "params": {"model": "x"}, "status": "ok",
+                    "device": "cuda", "metrics": [{"name": "throughput", "value": speed, "unit": "tokens/s"},
+                                                  {"name": "mfu", "value": 0.4, "unit": "1"}], **record}
+        product = {**training, "key": "gemm/m=1", "family": "gemm", "params": {"m": 1},
+                   "metrics": [{"name": "throughput", "value": speed * 1e9, "unit": "FLOP/s"}]}
+        return self.run_dir(training, product, name=f"{kind}-{number}", run={
+            "started": "2026-11-20T00:00:00Z", "labels": {"instance_type": kind},
+            "environment": {"hostnames": [f"{kind}-{number}"], "gpus": [{"name": kind}] * 8}})
+
+    def machines(self, factors):
+        return [self.machine(kind, number, factor) for kind in MACHINES for number, factor in enumerate(factors)]
+
+    def prices(self, currency="USD"):
+        return self.write("prices.json", {"schema": 1, "source": "contract", "date": "2026-11-14", "currency": currency,
+                                          "prices": [{"instance_type": kind, "gpu": "x", "gpus": 8, "price": price}
+                                                     for kind, (_, price) in MACHINES.items()]})
+
+    def ranked(self, runs):
+        done = self.assay("report", *runs, "--prices", self.prices(), "--json=out.json", "--html", "out.html")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads((self.dir / "out.json").read_text())["ranking"], done.stdout
+
+    def test_three_machines_end_in_two_sentences_and_a_table(self):
+        ranking, out = self.ranked(self.machines([0.99, 1, 1.01]))
+        for text in (out, (self.dir / "out.html").read_text(), " ".join(ranking["sentences"])):
+            self.assertIn("Fastest: a3-megagpu-8g, 8.0 % ahead of p5.48xlarge.", text)
+            self.assertIn("p4de.24xlarge, 9.3 % below p5.48xlarge; it stays cheapest while p5.48xlarge costs more than "
+                          "49.9 USD/h.", text)
+        found = {one["machine"]: one for one in ranking["machines"]}
+        self.assertEqual({name: one["machines"] for name, one in found.items()}, {name: 3 for name in MACHINES})
+        for name, (speed, price) in MACHINES.items():
+            training, product = found[name]["cases"]
+            self.assertAlmostEqual(training["speed"]["value"], 20_000 * speed, delta=3)
+            self.assertLess(training["speed"]["low"], training["speed"]["value"])
+            self.assertAlmostEqual(training["relative"]["value"], speed / 1.08)
+            self.assertAlmostEqual(training["usd_per_million"]["on_demand"], price / 3600 * 1e6 / (20_000 * speed), places=3)
+            self.assertAlmostEqual(training["mfu"], 0.4)
+            self.assertIsNone(product["mfu"])
+        # No figure of the report is one of several kinds of machines.
+        mean = sum(20_000 * speed for speed, _ in MACHINES.values()) / 3
+        for row in self.tables().get("hosts", []):
+            self.assertNotAlmostEqual(row["median"]["value"], mean, delta=1)
+            self.assertNotEqual(row.get("hosts"), 9)
+
+    def test_one_machine_each_is_called_a_tie(self):
+        _, out = self.ranked(self.machines([1]))
+        self.assertIn("Fastest: a tie of a3-megagpu-8g and p5.48xlarge", out)
+        self.assertIn("one machine each: below 15 % is no finding", out)
+        self.assertIn("while p5.48xlarge costs more than 49.9 USD/h", out)
+
+    def test_a_machine_that_failed_or_lacks_a_case_is_named(self):
+        runs = [self.machine("p5.48xlarge"), self.machine("a3-megagpu-8g"),
+                self.machine("p4de.24xlarge", status="failed", reason="wrong losses")]
+        ranking, out = self.ranked(runs)
+        self.assertIn("Not ranked: p4de.24xlarge: failed", out)
+        self.assertEqual([len(one["cases"]) for one in ranking["machines"] if one["machine"] == "p4de.24xlarge"], [0])
+
+    def test_runs_of_one_machine_have_no_ranking(self):
+        runs = [self.machine("p5.48xlarge", number) for number in range(2)]
+        done = self.assay("report", *runs, "--json=out.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("ranking", json.loads((self.dir / "out.json").read_text()))
+        self.assertNotIn("Which machine?", done.stdout)
+
+    def test_the_bill_and_only_one_section(self):
+        runs = self.machines([1])
+        done = self.assay("report", *runs, "--prices", self.prices(), "--tokens", "100M", "--only", "ranking", "--json=out.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (bill,) = [table for section in json.loads((self.dir / "out.json").read_text())["sections"]
+                   for table in section["tables"] if table["id"] == "ranking_bill_1"]
+        for row in bill["rows"]:
+            speed, price = MACHINES[row["machine"]]
+            self.assertAlmostEqual(row["seconds"]["value"], 1e8 / (20_000 * speed), places=3)
+            self.assertAlmostEqual(row["usd_on_demand"]["value"], price * 1e8 / (20_000 * speed) / 3600, places=3)
+        self.assertNotIn("The figures that matter", done.stdout)
+        for words, said in ((["--only", "rankin"], "did you mean"), (["--tokens", "0"], "at least 1")):
+            done = self.assay("report", *runs, *words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(said, done.stderr)
+
+    def test_another_currency_is_refused(self):
+        runs = self.machines([1])
+        done = self.assay("report", *runs, "--prices", self.prices("EUR"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("USD", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
