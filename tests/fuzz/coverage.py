@@ -1,5 +1,6 @@
-"""Which lines of the readers (readers.txt) the seeds of the fuzz targets reach, and a corpus if there is one, by the
-target fuzz_coverage of a build. Prints a row per source and the share of all; exit code 1 if that is below 85 %.
+"""Which lines of the readers (readers.txt) the inputs reach that every build replays (the seeds of the fuzz targets and their
+mutations), and a corpus if there is one, by the target fuzz_coverage of a build. Prints a row per source and the share of
+all; exit code 1 if that is below 85 %.
 usage: coverage.py BUILD [CORPUS]"""
 import concurrent.futures
 import json
@@ -10,16 +11,16 @@ import sys
 import tempfile
 
 LEAST = 0.85
+MUTATIONS = 50   # as in CMakeLists.txt
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
 
-def replay(target, build, corpus):
-    folders = [str(folder) for folder in (HERE / "seeds" / target, corpus / target) if folder.is_dir()]
-    done = subprocess.run([build / "fuzz_coverage", target, *folders], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+def replay(build, *words):
+    done = subprocess.run([build / "fuzz_coverage", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                           errors="replace")
     if done.returncode != 0:
-        sys.exit(f"coverage: {target} broke (exit code {done.returncode}):\n{done.stderr[-1000:]}")
+        sys.exit(f"coverage: {words[0]} broke (exit code {done.returncode}):\n{done.stderr[-1000:]}")
 
 
 def lines_of(data):
@@ -44,7 +45,9 @@ def main():
     for data in build.rglob("*.gcda"):
         data.unlink()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda folder: replay(folder.name, build, corpus), sorted((HERE / "seeds").iterdir())))
+        inputs = [(seeds.name, *filter(os.path.isdir, (seeds, corpus / seeds.name))) for seeds in sorted((HERE / "seeds").iterdir())]
+        inputs.append(("--mutations", str(MUTATIONS), HERE / "seeds", build / "broke"))
+        list(pool.map(lambda words: replay(build, *words), inputs))
         found = list(pool.map(lines_of, sorted(build.rglob("*.gcda"))))
     covered, total = 0, 0
     for reader in readers:
