@@ -49,8 +49,7 @@ std::string audit_text(const AuditedMachine& audit, std::string_view when) {
 
 std::string spoilers_text(const std::vector<Finding>& findings) {
   if (findings.empty()) return "\nnothing here is known to spoil measurements\n";
-  return fmt::format("\n{}: what will spoil measurements\n",
-                     plural(static_cast<std::int64_t>(findings.size()), "finding")) +
+  return fmt::format("\n{}: what will spoil measurements\n", plural(findings.size(), "finding")) +
          findings_text(findings, ": ");
 }
 

@@ -22,8 +22,7 @@ std::vector<PlannedCase> default_cases() {
   request.ranks = {1};
   request.configs = configs_dir();
   for (const Family& family : catalogue())
-    if (!family.workload &&
-        std::find(family.devices.begin(), family.devices.end(), DeviceKind::cpu) != family.devices.end())
+    if (!family.workload && std::ranges::find(family.devices, DeviceKind::cpu) != family.devices.end())
       request.targets.push_back(family.name);
   return expand_plan(request, catalogue(), machine_limits()).cases;
 }

@@ -57,8 +57,8 @@ ExitCode run_check_of_pack(const CheckOptions& options) {
 ExitCode run_check(const CheckOptions& options) {
   const std::vector<std::string>& dirs = options.runs.dirs;
   std::error_code none;
-  const auto file = std::find_if(dirs.begin(), dirs.end(),
-                                 [&](const std::string& one) { return std::filesystem::is_regular_file(one, none); });
+  const auto file =
+      std::ranges::find_if(dirs, [&](const std::string& one) { return std::filesystem::is_regular_file(one, none); });
   if (file != dirs.end() && dirs.size() > 1)
     throw UsageError(fmt::format("check: {} is no run directory; a pack is checked alone", *file));
   if (file != dirs.end()) return run_check_of_pack(options);

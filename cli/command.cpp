@@ -54,13 +54,13 @@ int parse_and_run() {
   for (const std::string& word : given) {
     const auto names = subcommand_names(*app);
     if (names.empty() || word.starts_with("-")) break;
-    if (std::find(names.begin(), names.end(), word) == names.end())
+    if (std::ranges::find(names, word) == names.end())
       throw UsageError(
           fmt::format("{}unknown subcommand {}{}", place_of(*app), in_quotes(word), suggestion(word, names)));
     app = app->get_subcommand(word);
   }
   try {
-    std::reverse(given.begin(), given.end());  // as CLI11 takes words
+    std::ranges::reverse(given);  // as CLI11 takes words
     root.parse(std::move(given));
   } catch (const CLI::Success& asked) {  // --help, --version
     return root.exit(asked);

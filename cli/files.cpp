@@ -89,7 +89,7 @@ void print(const report::Document& document, const std::vector<std::string>& fil
 }
 
 void print(const std::string& text, const std::vector<std::string>& files) {
-  if (std::any_of(files.begin(), files.end(), is_stdout)) return;
+  if (std::ranges::any_of(files, is_stdout)) return;
   show_text(text);
   flush_stdout();
 }

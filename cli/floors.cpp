@@ -52,8 +52,7 @@ ExitCode run_learn(const FloorsOptions& options) {
   asked.same_machine = options.same_machine;
   asked.disturbed = options.disturbed;
   const auto words = all_words<fitness::Outliers>();
-  asked.outliers =
-      static_cast<fitness::Outliers>(std::find(words.begin(), words.end(), options.outliers) - words.begin());
+  asked.outliers = static_cast<fitness::Outliers>(std::ranges::find(words, options.outliers) - words.begin());
   refuse_to_replace(options.out);
   const RunSet runs(read_runs(options.runs.dirs));
   const fitness::LearnedFloors learned = fitness::learn(runs, asked);

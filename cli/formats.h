@@ -30,7 +30,7 @@ void add_format(CLI::App& app, std::string& chosen, std::span<const Format> form
 // The one of this name, which add_format() has checked.
 template <typename Format>
 const Format& format_named(std::span<const Format> formats, std::string_view name) {
-  return *std::find_if(formats.begin(), formats.end(), [&](const Format& one) { return one.name == name; });
+  return *std::ranges::find(formats, name, &Format::name);
 }
 
 // --better of the verbs that have --metric.

@@ -26,8 +26,8 @@ struct Runs {
   CLI::Option* add_to(CLI::App& app, const char* name = "dirs");
   // Throws UsageError as read_run does.
   RunSet read() const;
-  // Says on stderr if no case of the runs is finished; the exit code of that, else `otherwise`.
-  ExitCode code_of(const RunSet& runs, ExitCode otherwise = ExitCode::ok) const;
+  // Says on stderr if no case of the runs is finished; the exit code of that, else ok.
+  ExitCode code_of(const RunSet& runs) const;
 
  private:
   std::string verb_;

@@ -30,8 +30,8 @@ ExitCode run_history_report(const HistoryReportFlags& flags) {
   flags.outputs.write_pages(document, history::short_document(history));
   flags.outputs.write_json([&] { return dump_document(history::history_json(history)); });
   flags.outputs.print(document);
-  const bool any = std::any_of(history.series.begin(), history.series.end(),
-                               [&](const history::TrackedSeries& one) { return view.shows(one.name); });
+  const bool any =
+      std::ranges::any_of(history.series, [&](const history::TrackedSeries& one) { return view.shows(one.name); });
   return with_reason(
       "history report", any ? ExitCode::ok : ExitCode::no_data,
       history.series.empty() ? "the history is empty" : fmt::format("no series matches {}", flags.pattern));

@@ -29,8 +29,7 @@ history::Night first_kept(const std::string& keep, history::Night last) {
 ExitCode run_merge(const StoreVerbOptions& options) {
   store::Store store = store::Store::open(store_path(options.store));
   results_are_stored();
-  for (const std::string& file : options.files)
-    show("{}: {} taken\n", file, plural(static_cast<std::int64_t>(store.merge(file)), "run"));
+  for (const std::string& file : options.files) show("{}: {} taken\n", file, plural(store.merge(file), "run"));
   return ExitCode::ok;
 }
 
@@ -50,7 +49,7 @@ ExitCode run_compact(const StoreVerbOptions& options) {
   }
   const std::size_t gone = store.compact(first_kept(options.first, *last));
   results_are_stored();
-  fmt::print("{} became weekly medians\n", plural(static_cast<std::int64_t>(gone), "figure"));
+  fmt::print("{} became weekly medians\n", plural(gone, "figure"));
   return ExitCode::ok;
 }
 

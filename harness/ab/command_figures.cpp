@@ -41,11 +41,10 @@ std::vector<Figure> CommandFigures::read_lines_of(const CommandOutput& output, c
   if (figures.empty()) throw UsageError(fmt::format("{} has no line \"name value unit better\"", place));
   if (cases_.empty()) return figures;
   for (const std::string& name : cases_)
-    if (std::none_of(figures.begin(), figures.end(), [&](const Figure& one) { return one.name == name; }))
+    if (std::ranges::none_of(figures, [&](const Figure& one) { return one.name == name; }))
       throw UsageError(fmt::format("{}: output has no line {}; its first is {}", side, in_quotes(name),
                                    in_quotes(figures.front().name)));
-  std::erase_if(figures,
-                [&](const Figure& one) { return std::find(cases_.begin(), cases_.end(), one.name) == cases_.end(); });
+  std::erase_if(figures, [&](const Figure& one) { return std::ranges::find(cases_, one.name) == cases_.end(); });
   return figures;
 }
 
@@ -53,7 +52,7 @@ std::vector<Figure> CommandFigures::read(const CommandOutput& output, char side)
   if (metric_.empty()) {
     const std::vector<ForeignFigure> lines = lines_of(output);
     // A line that says that a case failed is one beside lines with figures.
-    const bool any = std::any_of(lines.begin(), lines.end(), [](const auto& one) { return !one.values.empty(); });
+    const bool any = std::ranges::any_of(lines, [](const auto& one) { return !one.values.empty(); });
     if (!cases_.empty() && output.whole && lines.empty())
       throw UsageError(
           fmt::format("{}: its output is not \"name value unit better\" on each line, where --case {} is looked for; "

@@ -1,7 +1,6 @@
 #include "harness/archive/tar.h"
 
 #include "harness/core/error.h"
-#include "harness/core/files.h"
 #include "harness/core/text.h"
 
 #include <archive.h>
@@ -108,10 +107,6 @@ std::string tar_bytes(std::vector<TarMember> members) {
   return bytes;
 }
 
-void write_tar(const std::filesystem::path& path, std::vector<TarMember> members) {
-  replace_file(path, tar_bytes(std::move(members)));
-}
-
 bool is_tar(std::string_view bytes) {
   // Any header counts, so that one that is damaged does not hide the others.
   for (std::size_t at = 0; at + block <= bytes.size(); at += block)
@@ -163,17 +158,6 @@ std::vector<TarMember> parse_tar(std::string_view bytes, const std::string& name
   if (end + 2 * block > bytes.size()) fail(fmt::format("cut short after {} bytes", bytes.size()));
   if (!all_zero(bytes.substr(end))) fail(fmt::format("damaged: something follows its end at byte {}", end));
   return members;
-}
-
-std::vector<TarMember> read_tar(const std::filesystem::path& path, const TarLimits& limits) {
-  std::string bytes;
-  try {
-    bytes = read_whole(path, limits.bytes);
-  } catch (const Error& error) {
-    throw UsageError(error.what());
-  }
-  if (!is_tar(bytes)) throw UsageError(fmt::format("{} is no tar archive", path.string()));
-  return parse_tar(bytes, path.string(), limits);
 }
 
 }  // namespace assay

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +24,6 @@ struct TarLimits {
 // before it).
 std::string tar_bytes(std::vector<TarMember> members);
 
-// Writes tar_bytes() to `path`, which appears only when all of it is on disk. Throws Error, and leaves nothing behind.
-void write_tar(const std::filesystem::path& path, std::vector<TarMember> members);
-
 // Whether the bytes are any tar archive, damaged or not.
 bool is_tar(std::string_view bytes);
 
@@ -35,8 +31,5 @@ bool is_tar(std::string_view bytes);
 // beyond the limits, and for what tar_bytes() never writes: links, devices, extended headers, absolute names, "..", two
 // files of one name. `name` is what messages call the archive.
 std::vector<TarMember> parse_tar(std::string_view bytes, const std::string& name, const TarLimits& limits = {});
-
-// parse_tar() of a file. Throws UsageError if it cannot be read or is no tar archive.
-std::vector<TarMember> read_tar(const std::filesystem::path& path, const TarLimits& limits = {});
 
 }  // namespace assay

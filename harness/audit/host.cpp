@@ -1,7 +1,9 @@
 // The host: memory, CPUs, clock, limits, processes, and the facts of its system.
 #include "harness/audit/areas.h"
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/utc.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/machine/processes.h"
 
 #include <fmt/format.h>
@@ -49,18 +51,18 @@ void audit_cpus(const Subject& subject, Report& report) {
   const auto offline = root.text("sys/devices/system/cpu/offline").value_or("");
   const auto smt = root.text("sys/devices/system/cpu/smt/control").value_or("");
   // The possible CPUs beyond those present are no CPUs; siblings that SMT's switch turned off are meant so.
-  const auto present = parse_cpu_list(root.text("sys/devices/system/cpu/present").value_or(""));
+  const auto present = cpu_list(root.text("sys/devices/system/cpu/present").value_or(""));
   std::vector<int> off;
-  for (const int number : parse_cpu_list(offline))
+  for (const int number : cpu_list(offline))
     if (std::ranges::find(present, number) != present.end()) off.push_back(number);
   if (!off.empty() && smt != "off" && smt != "forceoff")
-    report.add("cpus-offline", "", fmt::format("CPUs {} of {}", format_cpu_list(off), present.size()));
+    report.add("cpus-offline", "", fmt::format("CPUs {} of {}", cpu_list_text(off), present.size()));
   report.fact("cpu", cpu.name);
   report.fact("cpus", std::to_string(cpu.online.size()));
   report.fact("microcode", cpu.microcode);
   std::vector<std::string> governors;
   for (const auto& [governor, count] : cpu.governors) governors.push_back(governor);
-  report.fact("governor", fmt::format("{}", fmt::join(governors, ", ")));
+  report.fact("governor", joined(governors));
   if (cpu.smt) report.fact("smt", *cpu.smt ? "on" : "off");
   std::vector<std::string> vulnerable;
   int mitigated = 0;
@@ -155,7 +157,7 @@ void add_facts(const Subject& subject, Report& report) {
     return word.find("UUID=") != word.npos || word.starts_with("root=") || word.starts_with("ip=") ||
            word.starts_with("resume=") || word.starts_with("BOOT");
   });
-  report.fact("kernel command line", fmt::format("{}", fmt::join(command_line, " ")));
+  report.fact("kernel command line", joined(command_line, " "));
   // Settings that move figures of training, or that make runs fail.
   for (const char* name : {"vm.overcommit_memory", "vm.max_map_count", "vm.swappiness", "vm.zone_reclaim_mode",
                            "vm.nr_hugepages", "kernel.numa_balancing", "kernel.pid_max", "kernel.perf_event_paranoid",

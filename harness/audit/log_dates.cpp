@@ -1,5 +1,6 @@
 #include "harness/audit/log_dates.h"
 
+#include "harness/core/text.h"
 #include "harness/machine/root.h"
 
 #include <algorithm>

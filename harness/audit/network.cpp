@@ -188,7 +188,7 @@ Compute mark_compute(const Subject& subject, std::vector<Port>& ports, Report& r
   }
   std::vector<std::string> counted;
   for (const auto& [link, count] : links) counted.push_back(fmt::format("{} x {}", count, link));
-  report.fact("nics for gpus", fmt::format("{}", fmt::join(counted, ", ")));  // none if they are not known
+  report.fact("nics for gpus", joined(counted));  // none if they are not known
   return compute;
 }
 

@@ -1,5 +1,6 @@
 // The path between GPU and NIC: bridges, IOMMU, GPUDirect RDMA, NUMA nodes, and what NCCL is given to find it.
 #include "harness/audit/areas.h"
+#include "harness/core/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -61,7 +62,7 @@ void audit_iommu(const Subject& subject, Report& report) {
     if (type->starts_with("DMA") && subject.machine.system.hypervisor.empty())
       report.add("iommu-translates", gpu.pci, "IOMMU group of type " + *type);
   }
-  report.fact("iommu", fmt::format("{}", fmt::join(types, ", ")));
+  report.fact("iommu", joined(types));
 }
 
 bool newer_or_equal(const std::string& kernel, int major, int minor) {
@@ -129,7 +130,7 @@ void audit_nccl_files(const Subject& subject, Report& report) {
     for (const std::string& name : root.list(folder))
       if (name.starts_with("libnccl-net") || name.starts_with("libnccl-tuner"))
         plugins.insert(name.substr(0, name.find(".so")));
-  report.fact("nccl plugins", fmt::format("{}", fmt::join(plugins, ", ")));
+  report.fact("nccl plugins", joined(plugins));
   const auto nics = root.list("sys/class/infiniband");
   const bool efa = std::ranges::any_of(nics, [&](const std::string& name) {
     return root.link_name("sys/class/infiniband/" + name + "/device/driver").value_or("") == "efa";

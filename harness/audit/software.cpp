@@ -1,6 +1,7 @@
 // Software: whether driver, libraries and the user's PyTorch go together. Python is never started: versions are read
 // from files.
 #include "harness/audit/areas.h"
+#include "harness/core/text.h"
 
 #include <fmt/format.h>
 

@@ -2,6 +2,7 @@
 #include "harness/comm/nccl_log.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -140,9 +141,7 @@ void NcclLog::read_line(std::string_view line) {
 std::string NcclLog::transports() const {
   std::set<std::string> names;
   for (const NcclLink& link : links_) names.insert(link.via);
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 NcclLogFile open_nccl_log(const std::string& descriptors) {

@@ -1,78 +1,28 @@
 #include "harness/core/sha256.h"
 
-#include <algorithm>
-#include <bit>
-#include <cstring>
+#include "harness/core/error.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <array>
 
 namespace assay {
 
-namespace {
+void Sha256::Free::operator()(evp_md_ctx_st* state) const { EVP_MD_CTX_free(state); }
 
-// Fractional parts of the cube roots of the first 64 primes, and of the square roots of the first 8.
-constexpr std::array<std::uint32_t, 64> rounds = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
-constexpr std::array<std::uint32_t, 8> initial = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                                  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-
-std::uint32_t big_endian(const std::byte* p) {
-  return std::to_integer<std::uint32_t>(p[0]) << 24 | std::to_integer<std::uint32_t>(p[1]) << 16 |
-         std::to_integer<std::uint32_t>(p[2]) << 8 | std::to_integer<std::uint32_t>(p[3]);
-}
-
-}  // namespace
-
-Sha256::Sha256() : state_(initial) {}
-
-void Sha256::block(const std::byte* data) {
-  std::uint32_t w[64];
-  for (int i = 0; i < 16; ++i) w[i] = big_endian(data + i * 4);
-  for (int i = 16; i < 64; ++i) {
-    const std::uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
-    const std::uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
-    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
-  }
-  auto [a, b, c, d, e, f, g, h] = state_;
-  for (int i = 0; i < 64; ++i) {
-    const std::uint32_t t1 = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & f) ^ (~e & g)) +
-                             rounds[static_cast<std::size_t>(i)] + w[i];
-    const std::uint32_t t2 = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-    h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
-  }
-  const std::uint32_t sums[8] = {a, b, c, d, e, f, g, h};
-  for (std::size_t i = 0; i < 8; ++i) state_[i] += sums[i];
+Sha256::Sha256() : state_(EVP_MD_CTX_new()) {
+  ASSAY_CHECK(EVP_DigestInit_ex(state_.get(), EVP_sha256(), nullptr) == 1, "OpenSSL has no SHA-256");
 }
 
 void Sha256::add(std::span<const std::byte> bytes) {
-  const std::size_t held = total_ % 64;
-  total_ += bytes.size();
-  if (held) {
-    const std::size_t taken = std::min(64 - held, bytes.size());
-    std::memcpy(tail_.data() + held, bytes.data(), taken);
-    bytes = bytes.subspan(taken);
-    if (held + taken < 64) return;
-    block(tail_.data());
-  }
-  for (; bytes.size() >= 64; bytes = bytes.subspan(64)) block(bytes.data());
-  if (!bytes.empty()) std::memcpy(tail_.data(), bytes.data(), bytes.size());
+  ASSAY_CHECK(EVP_DigestUpdate(state_.get(), bytes.data(), bytes.size()) == 1);
 }
 
 std::string Sha256::hex() {
-  const std::uint64_t bits = total_ * 8;
-  std::byte padding[72] = {std::byte{0x80}};
-  const std::size_t zeros = (119 - total_ % 64) % 64 + 1;
-  for (std::size_t i = 0; i < 8; ++i) padding[zeros + i] = static_cast<std::byte>(bits >> (56 - 8 * i) & 255);
-  add({padding, zeros + 8});
-  std::string text;
-  for (const std::uint32_t word : state_)
-    for (int shift = 28; shift >= 0; shift -= 4) text += "0123456789abcdef"[word >> shift & 15];
-  return text;
+  std::array<unsigned char, 32> digest{};
+  ASSAY_CHECK(EVP_DigestFinal_ex(state_.get(), digest.data(), nullptr) == 1);
+  return fmt::format("{:02x}", fmt::join(digest, ""));
 }
 
 std::string sha256_hex(std::span<const std::byte> bytes) {

@@ -1,12 +1,13 @@
-// SHA-256 (FIPS 180-4), to detect damaged files.
+// SHA-256 (FIPS 180-4) by OpenSSL, to detect damaged files.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+
+struct evp_md_ctx_st;
 
 namespace assay {
 
@@ -18,11 +19,10 @@ class Sha256 {
   std::string hex();
 
  private:
-  void block(const std::byte* data);
-
-  std::array<std::uint32_t, 8> state_;
-  std::array<std::byte, 64> tail_{};
-  std::uint64_t total_ = 0;
+  struct Free {
+    void operator()(evp_md_ctx_st* state) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> state_;
 };
 
 std::string sha256_hex(std::span<const std::byte> bytes);

@@ -1,6 +1,8 @@
 // Makes foreign text (from files, flags, libraries) fit for a message.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,6 +19,17 @@ std::string one_line(std::string_view text, std::size_t max_bytes = 200);
 std::string last_lines(std::string_view text, int count);
 
 std::string first_line(const std::string& text);
+
+// Without white space and NUL at both ends.
+std::string_view trim(std::string_view text);
+// A to Z as a to z.
+std::string lower_case(std::string_view text);
+
+// "a, b, c".
+template <typename Parts>
+std::string joined(const Parts& parts, std::string_view separator = ", ") {
+  return fmt::format("{}", fmt::join(parts, separator));
+}
 
 // "1 case", "2 cases".
 std::string plural(std::int64_t n, const char* word);

@@ -43,12 +43,6 @@ constexpr std::array<ByteUnit, 12> byte_units{{{"", 1},
 constexpr std::array<Unit, 9> time_units{
     {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}}};
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 struct Split {
   std::string_view number;
   std::string unit;  // lower case
@@ -56,7 +50,7 @@ struct Split {
 
 // The number and its unit; the number is [-+]digits[.digits][e[+-]digits].
 Split split(std::string_view text) {
-  const std::string_view all = trimmed(text);
+  const std::string_view all = trim(text);
   std::size_t end = 0;
   const auto digits = [&] {
     while (end < all.size() && std::isdigit(static_cast<unsigned char>(all[end]))) ++end;
@@ -74,10 +68,7 @@ Split split(std::string_view text) {
     digits();
     if (end == first) end = before;
   }
-  Split parts{all.substr(0, end), {}};
-  for (const char c : trimmed(all.substr(end)))
-    parts.unit += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return parts;
+  return {all.substr(0, end), lower_case(trim(all.substr(end)))};
 }
 
 double finite_number(std::string_view number, std::string_view text, std::string_view what) {
@@ -144,7 +135,7 @@ double parse_fraction(std::string_view text) {
 }
 
 std::int64_t parse_integer(std::string_view text) {
-  const std::string_view number = trimmed(text);
+  const std::string_view number = trim(text);
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (error == std::errc::result_out_of_range) throw UsageError(fmt::format("{} is out of range", in_quotes(text)));

@@ -56,8 +56,7 @@ const Tool tools[] = {
      },
      [](const Record& record) {
        const std::string direction = param_text(record, "direction");
-       const auto* const copy =
-           std::find_if(copies.begin(), copies.end(), [&](const auto& one) { return direction == one.first; });
+       const auto* const copy = std::ranges::find_if(copies, [&](const auto& one) { return direction == one.first; });
        return std::pair<std::string, const char*>(copy == copies.end() ? direction : copy->second, "bandwidth");
      },
      [](const std::string& path, const Sizes& sizes, int gpus, const Printed& printed) {

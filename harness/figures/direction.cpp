@@ -34,9 +34,8 @@ std::vector<std::string> words_of(std::string_view name) {
 
 template <std::size_t N>
 bool any_is(const std::vector<std::string>& words, const std::array<std::string_view, N>& signs) {
-  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-    return std::find(signs.begin(), signs.end(), word) != signs.end();
-  });
+  return std::ranges::any_of(words,
+                             [&](const std::string& word) { return std::ranges::find(signs, word) != signs.end(); });
 }
 
 constexpr std::array<std::string_view, 15> rate_words = {"bandwidth", "bw",      "busbw", "algbw", "throughput",
@@ -63,10 +62,10 @@ std::string_view metric_part(std::string_view name) {
 
 Better guessed_better(std::string_view name) {
   const std::vector<std::string> words = words_of(metric_part(name));
-  const auto any = [&](auto test) { return std::any_of(words.begin(), words.end(), test); };
+  const auto any = [&](auto test) { return std::ranges::any_of(words, test); };
   if (any_is(words, rate_words) || any([](const std::string& word) { return word.ends_with("flops"); }))
     return Better::higher;
-  const auto per = std::find(words.begin(), words.end(), "per");
+  const auto per = std::ranges::find(words, "per");
   if (per != words.end() && per + 1 != words.end() && per != words.begin() &&
       (per[1].starts_with("s") && std::string_view("seconds").starts_with(per[1])) && !any_is({*(per - 1)}, cost_words))
     return Better::higher;  // images_per_second

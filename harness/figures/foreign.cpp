@@ -18,9 +18,9 @@ std::string without_nan(std::string_view text) {
   std::string out;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto word = quoted ? words.end() : std::find_if(words.begin(), words.end(), [&](std::string_view one) {
-      return text.substr(i).starts_with(one);
-    });
+    const auto word =
+        quoted ? words.end()
+               : std::ranges::find_if(words, [&](std::string_view one) { return text.substr(i).starts_with(one); });
     if (word != words.end()) {
       out += "null";
       i += word->size() - 1;
@@ -58,7 +58,7 @@ const Json& need_list(const Json& json, const char* pointer, const std::string& 
 }
 
 bool FigureCollector::empty() const {
-  return std::all_of(file_.runs.begin(), file_.runs.end(), [](const ForeignRun& run) { return run.empty(); });
+  return std::ranges::all_of(file_.runs, [](const ForeignRun& run) { return run.empty(); });
 }
 
 ForeignRun& FigureCollector::run() {
@@ -96,7 +96,7 @@ void FigureCollector::not_read(const std::string& place, const std::string& what
 }
 
 void FigureCollector::remark(const std::string& text) {
-  if (std::find(file_.remarks.begin(), file_.remarks.end(), text) == file_.remarks.end()) file_.remarks.push_back(text);
+  if (std::ranges::find(file_.remarks, text) == file_.remarks.end()) file_.remarks.push_back(text);
 }
 
 std::string FigureCollector::time(const std::string& written, const std::string& text, const std::string& file) {

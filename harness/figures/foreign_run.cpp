@@ -135,7 +135,7 @@ void ForeignRun::each_case(const TextPool& texts,
                            const std::function<void(const std::vector<ForeignFigure>&)>& use) const {
   std::vector<std::uint32_t> order(rows_.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
     return std::pair(rows_[a].name, a) < std::pair(rows_[b].name, b);
   });
   for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {

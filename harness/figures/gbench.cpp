@@ -288,8 +288,7 @@ ForeignContext context_of(const Json& context, const std::string& commit_key) {
   about.machine = text_member(context, "/host_name");
   if (!context.is_object()) return about;
   for (const auto& [name, value] : context.items()) {
-    std::string lower = name;
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+    const std::string lower = lower_case(name);
     static const std::set<std::string> commits = {"commit",  "commit_id", "commit_hash",  "git_commit",
                                                   "git_sha", "git_hash",  "git_revision", "revision",
                                                   "sha",     "github_sha"};

@@ -44,9 +44,7 @@ bool starts_number(std::string_view word) {
 
 // "nan", "-inf".
 bool is_not_finite(std::string_view word) {
-  std::string plain;
-  for (const char c : word.substr(std::min(word.find_first_not_of("+-"), word.size())))
-    plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string plain = lower_case(word.substr(std::min(word.find_first_not_of("+-"), word.size())));
   return plain == "nan" || plain == "inf" || plain == "infinity";
 }
 

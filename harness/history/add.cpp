@@ -75,7 +75,7 @@ class Adder {
     std::string name = one_line(run.dir.string());
     if (ran_on_each_host(run)) name += one_line(fmt::format(" on {}", machine_of(run).hosts.front()));
     for (const std::string& problem : run.problems) output_.remark(fmt::format("{}: {}", name, one_line(problem)));
-    const auto counted = [](std::size_t n, const char* word) { return plural(static_cast<std::int64_t>(n), word); };
+    const auto counted = [](std::size_t n, const char* word) { return plural(n, word); };
     output_.result(
         fmt::format("{}: {}{}", name, added.fresh ? "added, " + counted(added.points, "figure") : "already there",
                     added.left_out == 0 ? "" : fmt::format(", {} left out", counted(added.left_out, "record"))));
@@ -107,7 +107,7 @@ RunDirectories run_directories(const std::vector<std::string>& given) {
     find_runs(path, inside);
     if (inside.found.empty() && inside.unreadable.empty())
       throw UsageError(fmt::format("history add: {} holds no run (no run.json)", path));
-    std::sort(inside.found.begin(), inside.found.end());
+    std::ranges::sort(inside.found);
     for (const fs::path& dir : inside.found) add(dir);
     all.unreadable.insert(all.unreadable.end(), inside.unreadable.begin(), inside.unreadable.end());
   }

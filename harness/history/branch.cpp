@@ -24,8 +24,7 @@ bool is_suspicious(const Comparison& found, const Options& options) {
 }  // namespace
 
 std::size_t BranchComparison::count(BranchVerdict verdict) const {
-  return static_cast<std::size_t>(
-      std::count_if(changes.begin(), changes.end(), [&](const BranchChange& one) { return one.verdict == verdict; }));
+  return static_cast<std::size_t>(std::ranges::count(changes, verdict, &BranchChange::verdict));
 }
 
 bool BranchComparison::is_blind() const {
@@ -83,7 +82,7 @@ BranchComparison compare_branch(const store::Contents& with_branch, const std::s
 }
 
 void judge_branch(std::vector<BranchChange>& changes, const Options& options) {
-  std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) { return a.found.p < b.found.p; });
+  std::ranges::stable_sort(changes, [](const auto& a, const auto& b) { return a.found.p < b.found.p; });
   std::vector<double> eligible;
   for (const BranchChange& one : changes)
     if (one.found.may_alarm) eligible.push_back(one.found.p);

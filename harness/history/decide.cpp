@@ -78,7 +78,7 @@ std::string mute(const std::filesystem::path& file, const DecisionRequest& given
         fmt::format("history mute: --until: {} is over: the newest night is {}", given.until, date_text(last)));
   const auto reported = reported_events(contents);
   std::string what = "event " + given.target;
-  if (std::none_of(reported.begin(), reported.end(), [&](const auto& one) { return one.id == given.target; }))
+  if (std::ranges::none_of(reported, [&](const auto& one) { return one.id == given.target; }))
     what = fmt::format("{} series", matched("mute", given.target, series));
   keep(store, DecisionKind::mute, given.target, given.reason, given.until);
   return fmt::format("{}: muted until {}", what, given.until);

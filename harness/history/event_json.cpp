@@ -58,7 +58,7 @@ const store::Run* run_of(const Event& event, const History& history, bool after)
   }
   const store::Run* found = nullptr;
   for (const store::Run& run : history.contents.runs) {
-    if (std::find(event.machines.begin(), event.machines.end(), run.machine) == event.machines.end()) continue;
+    if (std::ranges::find(event.machines, run.machine) == event.machines.end()) continue;
     if (after && run.night >= event.first_after) return &run;
     if (!after && run.night <= event.last_before) found = &run;
   }
@@ -89,7 +89,7 @@ Json event_json(const Event& event, const History& history) {
           {"blame", event.blame.sentence},
           {"confirmed", event.confirmed},
           {"detail", event.detail},
-          {"decision", event.decision.empty() ? Json() : Json(event.decision)}};
+          {"decision", or_null(event.decision)}};
 }
 
 Json suspect_json(const Suspect& suspect, const History& history) {
@@ -110,7 +110,7 @@ Json suspect_json(const Suspect& suspect, const History& history) {
 std::vector<Reported> known_changes(const History& history) {
   std::vector<Reported> known = reported_events(history.contents);
   const auto add = [&](const std::string& id, EventState state, Json document) {
-    if (std::none_of(known.begin(), known.end(), [&](const auto& one) { return one.id == id; }))
+    if (std::ranges::none_of(known, [&](const auto& one) { return one.id == id; }))
       known.push_back({.id = id, .state = state, .document = std::move(document)});
   };
   for (const Event& event : history.found.events) add(event.id, event.state, event_json(event, history));

@@ -115,15 +115,14 @@ void write_otava(const store::Contents& contents, const Line& line) {
   }
   if (left_out > 0)
     say("assay: history export: left out {} without all of the {} series: --series PATTERN picks some\n",
-        plural(static_cast<std::int64_t>(left_out), "run"), contents.series.size());
+        plural(left_out, "run"), contents.series.size());
   if (written == 0) throw Error("history export: no run has all of these series", ExitCode::no_data);
 }
 
 // Whether the pattern matches the name with the machine, the name, or the key.
 bool is_named(const store::Series& series, const std::string& pattern) {
   const std::string names[] = {series_name(series), series.name, series.identity.key};
-  return std::any_of(std::begin(names), std::end(names),
-                     [&](const std::string& name) { return matches(pattern, name); });
+  return std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); });
 }
 
 }  // namespace
@@ -133,8 +132,8 @@ void export_history(store::Contents contents, const ExportRequest& request, cons
     return !is_named(series, request.series) || !matches(request.machine, series.identity.machine);
   });
   // Not in the order in which they were added.
-  std::sort(contents.series.begin(), contents.series.end(),
-            [](const store::Series& a, const store::Series& b) { return a.identity < b.identity; });
+  std::ranges::sort(contents.series,
+                    [](const store::Series& a, const store::Series& b) { return a.identity < b.identity; });
   constexpr void (*writers[])(const store::Contents&, const Line&) = {write_csv, write_jsonl, write_otava};
   writers[static_cast<int>(request.format)](contents, write);
 }

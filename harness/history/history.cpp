@@ -30,8 +30,7 @@ Arrival arrival_of(const std::vector<TrackedSeries>& series, const std::vector<s
       if (tonight(newer)) moved.insert(older);
   const auto mutes = mutes_in_force(decisions, *arrival.last);
   const auto muted = [&](std::size_t i) {
-    return std::any_of(mutes.begin(), mutes.end(),
-                       [&](const auto& mute) { return matches(mute.first, series[i].name); });
+    return std::ranges::any_of(mutes, [&](const auto& mute) { return matches(mute.first, series[i].name); });
   };
   const Night from = std::min(*arrival.last - week, night_before(series, *arrival.last).value_or(INT32_MAX));
   for (std::size_t i = 0; i < series.size(); ++i) {
@@ -86,7 +85,7 @@ void save_events(store::Store& store, const History& history) {
     if (event.state != EventState::small && !event.unseen)
       events.push_back({event.id, std::string(name_of(event.state)), event_json(event, history).dump()});
   std::erase_if(events, [&](const store::StoredEvent& one) {
-    return std::any_of(history.contents.events.begin(), history.contents.events.end(), [&](const auto& known) {
+    return std::ranges::any_of(history.contents.events, [&](const auto& known) {
       return known.id == one.id && known.state == one.state && known.document == one.document;
     });
   });

@@ -24,7 +24,7 @@ std::vector<std::string> case_names(const store::SeriesIdentity& id) {
 }
 
 bool is_listed(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ SeriesFigure::SeriesFigure(const History& history, std::vector<std::size_t> want
     const store::SeriesIdentity& id = history_.series[one].identity;
     return metric_ == "time" ? id.unit == "s" && id.better == Better::lower : is_named(one);
   };
-  if (std::any_of(wanted_.begin(), wanted_.end(), fits)) return;
+  if (std::ranges::any_of(wanted_, fits)) return;
   // Another name may be what the command calls the figure, but not if the history knows what has that name.
   for (std::size_t one = 0; one < history_.series.size(); ++one)
     if (metric_ == "time" || is_named(one) || is_listed(case_names(history_.series[one].identity), metric_))
@@ -47,7 +47,7 @@ SeriesFigure::SeriesFigure(const History& history, std::vector<std::size_t> want
 // What a figure of the series may be called.
 std::vector<std::string> SeriesFigure::names_of(std::size_t series) const {
   const store::SeriesIdentity& id = history_.series[series].identity;
-  const bool alone = std::none_of(history_.series.begin(), history_.series.end(), [&](const auto& other) {
+  const bool alone = std::ranges::none_of(history_.series, [&](const auto& other) {
     return other.identity.key == id.key && other.identity.unit == id.unit && other.identity.better == id.better &&
            other.identity.metric != id.metric;
   });

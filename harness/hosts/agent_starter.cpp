@@ -5,6 +5,8 @@
 #include "harness/core/program.h"
 #include "harness/core/text.h"
 
+#include <fmt/ranges.h>
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -133,9 +135,7 @@ std::string addresses_towards(const std::vector<AllocatedHost>& hosts) {
   if (!alone && (unknown || addresses.empty()))
     for (const std::string& address : all_addresses()) add(address);
   if (addresses.empty()) add("127.0.0.1");
-  std::string all;
-  for (const std::string& address : addresses) all += (all.empty() ? "" : ",") + address;
-  return all;
+  return fmt::format("{}", fmt::join(addresses, ","));
 }
 
 AgentStarter::AgentStarter(const Allocation& allocation, Variables variables, std::string token)

@@ -5,16 +5,15 @@
 #include "harness/core/host.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
+#include "harness/core/whole_number.h"
 #include "harness/hosts/hostfile.h"
 #include "harness/hosts/slurm.h"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <map>
-#include <system_error>
 #include <utility>
 
 namespace assay {
@@ -25,13 +24,9 @@ constexpr int max_processes = 65536;
 
 void check_address(const std::string& address) {
   const std::size_t colon = address.rfind(':');
-  int port = 0;
-  if (colon != address.npos) {
-    const char* end = address.data() + address.size();
-    const auto [rest, error] = std::from_chars(address.data() + colon + 1, end, port);
-    if (error != std::errc() || rest != end) port = 0;
-  }
-  if (colon == address.npos || colon == 0 || port < 1 || port > 65535)
+  const int port =
+      colon == address.npos ? 0 : whole_number<int>(std::string_view(address).substr(colon + 1)).value_or(0);
+  if (colon == 0 || port < 1 || port > 65535)
     throw UsageError(fmt::format("ASSAY_SUPERVISOR={}: must be HOST:PORT", one_line(address)));
 }
 
@@ -131,12 +126,10 @@ std::optional<Numbered> number_of(const Environment& environment, std::initializ
   for (const char* variable : variables) {
     const auto text = environment(variable);
     if (!text) continue;
-    int value = 0;
-    const char* end = text->data() + text->size();
-    const auto [rest, error] = std::from_chars(text->data(), end, value);
-    if (error != std::errc() || rest != end || value < 0 || value > max_processes)
+    const auto value = whole_number<int>(*text);
+    if (!value || *value < 0 || *value > max_processes)
       throw UsageError(fmt::format("{}={}: not a number from 0 to {}", variable, one_line(*text), max_processes));
-    return Numbered{variable, value};
+    return Numbered{variable, *value};
   }
   return std::nullopt;
 }
@@ -195,12 +188,9 @@ Allocation only_hosts(Allocation allocation, std::string_view names) {
     const std::string name = whole ? word : word.substr(0, colon);
     std::optional<int> slots;
     if (!whole) {
-      int value = 0;
-      const char* end = word.data() + word.size();
-      const auto [rest, error] = std::from_chars(word.data() + colon + 1, end, value);
-      if (error != std::errc() || rest != end || value < 1 || value > max_processes)
+      slots = whole_number<int>(std::string_view(word).substr(colon + 1));
+      if (!slots || *slots < 1 || *slots > max_processes)
         throw UsageError(fmt::format("--hosts {}: slots are a number from 1 to {}", one_line(word), max_processes));
-      slots = value;
     }
     if (std::ranges::find(known, name) == known.end())
       throw UsageError(fmt::format("--hosts: {} is not among the {} hosts of {}{}", in_quotes(name), known.size(),

@@ -1,11 +1,11 @@
 #include "harness/hosts/gpu_place.h"
 
+#include "harness/core/whole_number.h"
 #include "harness/device/cpu/near_node.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 
@@ -14,13 +14,6 @@ namespace assay {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // From the driver's page on one GPU; nothing if its device file is missing (another container's GPU).
 std::optional<GpuPlace> read_gpu(const fs::path& page, const std::string& pci, const fs::path& root) {
@@ -34,7 +27,7 @@ std::optional<GpuPlace> read_gpu(const fs::path& page, const std::string& pci, c
     const std::size_t start = line.find_first_not_of(" \t", colon + 1);
     const std::string value = start == line.npos ? "" : line.substr(start);
     if (line.starts_with("GPU UUID")) gpu.uuid = value;
-    if (line.starts_with("Device Minor")) minor = number(value).value_or(-1);
+    if (line.starts_with("Device Minor")) minor = whole_number<int>(value).value_or(-1);
   }
   std::error_code none;
   if (minor >= 0 && !fs::exists(root / fmt::format("dev/nvidia{}", minor), none)) return std::nullopt;
@@ -54,35 +47,6 @@ std::vector<GpuPlace> all_gpus(const fs::path& root) {
 
 }  // namespace
 
-std::vector<int> cpu_list(std::string_view text) {
-  std::vector<int> cpus;
-  while (!text.empty()) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    const std::string_view part = text.substr(0, comma);
-    text.remove_prefix(std::min(comma + 1, text.size()));
-    const std::size_t dash = part.find('-');
-    const auto first = number(part.substr(0, dash));
-    const auto last = dash == part.npos ? first : number(part.substr(dash + 1));
-    if (!first || !last) break;
-    for (int cpu = *first; cpu <= *last; ++cpu) cpus.push_back(cpu);
-  }
-  return cpus;
-}
-
-std::string cpu_list_text(std::vector<int> cpus) {
-  std::ranges::sort(cpus);
-  cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
-  std::string text;
-  for (std::size_t i = 0; i < cpus.size();) {
-    std::size_t last = i;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", cpus[i]);
-    if (last > i) text += fmt::format("-{}", cpus[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 std::optional<std::vector<GpuPlace>> gpus_of_environment() {
   const char* order = std::getenv("CUDA_DEVICE_ORDER");
   if ((order && std::string_view(order) != "PCI_BUS_ID") || std::getenv("ASSAY_MODULE_PATH")) return std::nullopt;
@@ -101,7 +65,7 @@ std::optional<std::vector<GpuPlace>> visible_gpus(const char* visible, const fs:
     rest.remove_prefix(std::min(comma + 1, rest.size()));
     while (word.starts_with(' ')) word.remove_prefix(1);
     while (word.ends_with(' ')) word.remove_suffix(1);
-    if (const auto index = number(word)) {
+    if (const auto index = whole_number<int>(word)) {
       // CUDA ignores the list from the first invalid number on.
       if (*index < 0 || static_cast<std::size_t>(*index) >= all.size()) return picked;
       picked.push_back(all[static_cast<std::size_t>(*index)]);

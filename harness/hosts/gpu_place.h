@@ -29,9 +29,4 @@ std::optional<std::vector<GpuPlace>> visible_gpus(const char* visible, const std
 // ASSAY_MODULE_PATH and may have other devices than the driver.
 std::optional<std::vector<GpuPlace>> gpus_of_environment();
 
-// "0-3,8" as 0, 1, 2, 3, 8; stops at anything else.
-std::vector<int> cpu_list(std::string_view text);
-// The reverse; each CPU once, ascending.
-std::string cpu_list_text(std::vector<int> cpus);
-
 }  // namespace assay

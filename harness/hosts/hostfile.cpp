@@ -5,14 +5,16 @@
 #include "harness/core/files.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
+#include "harness/core/whole_number.h"
 #include "harness/hosts/slurm.h"
+
+#include <fmt/ranges.h>
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <initializer_list>
 #include <optional>
 #include <unordered_map>
@@ -98,11 +100,10 @@ struct Bad {
 };
 
 int slots_from(const std::string& name, const std::string& value) {
-  int slots = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), slots);
-  if (error != std::errc() || end != value.data() + value.size() || slots < 1 || slots > max_slots_per_host)
+  const auto slots = whole_number<int>(value);
+  if (!slots || *slots < 1 || *slots > max_slots_per_host)
     throw Bad{fmt::format("{}={}: must be a number from 1 to {}", name, one_line(value, 80), max_slots_per_host)};
-  return slots;
+  return *slots;
 }
 
 void read_option(const std::string& word, Line& line, std::optional<int>& max_slots) {
@@ -254,8 +255,7 @@ std::vector<AllocatedHost> parse_hostfile(std::string_view text, const std::stri
     }
   }
   if (!problems.empty()) {
-    std::string all;
-    for (const std::string& problem : problems) all += (all.empty() ? "" : "\n") + problem;
+    std::string all = fmt::format("{}", fmt::join(problems, "\n"));
     if (bad_lines > max_problems) all += fmt::format("\n{}: and {} more", source, bad_lines - max_problems);
     throw UsageError(all);
   }

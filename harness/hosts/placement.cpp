@@ -2,6 +2,7 @@
 #include "harness/hosts/placement.h"
 
 #include "harness/core/error.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/device/cpu/topology.h"
 #include "harness/hosts/cpu_share.h"
 

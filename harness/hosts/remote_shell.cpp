@@ -5,6 +5,8 @@
 #include "harness/core/error.h"
 #include "harness/core/streams.h"
 
+#include <fmt/ranges.h>
+
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,8 +31,7 @@ int remote_shell_main(const std::string& host, const std::vector<std::string>& w
   if (!address || !token) throw UsageError("remote-shell: only mpirun under assay run starts it");
   // When mpirun dies, so does this process with its connection; then the supervisor ends the command.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  std::string command;
-  for (const std::string& word : words) command += (command.empty() ? "" : " ") + word;
+  const std::string command = fmt::format("{}", fmt::join(words, " "));
   ChannelClient client(address, token, line_bytes);
   if (!client.send(hello_message("guest", 0, 0), 5.0) || !client.send(message::Shell{host, command}, 5.0))
     throw Error("remote-shell: the supervisor does not read");

@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/text.h"
+#include "harness/core/whole_number.h"
 #include "harness/hosts/hostfile.h"
 
 #include <algorithm>
@@ -94,10 +95,9 @@ class NodeList {
     return text_.substr(start, at_ - start);
   }
   std::int64_t value(std::string_view text) const {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size()) fail(fmt::format("{} is too large", text));
-    return number;
+    const auto number = whole_number<std::int64_t>(text);
+    if (!number) fail(fmt::format("{} is too large", text));
+    return *number;
   }
 
   std::string_view text_;
@@ -107,11 +107,9 @@ class NodeList {
 
 int number_from(const Environment& environment, const char* variable) {
   const std::string text = environment(variable).value_or("0");
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0)
-    throw UsageError(fmt::format("{}={}: not a number from 0 on", variable, one_line(text)));
-  return value;
+  const auto value = whole_number<int>(text);
+  if (!value || *value < 0) throw UsageError(fmt::format("{}={}: not a number from 0 on", variable, one_line(text)));
+  return *value;
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ void Problems::add(const std::string& pointer, const std::string& what) {
 
 void Problems::raise() const {
   if (empty()) return;
-  std::string all = fmt::format("{}", fmt::join(lines_, "\n"));
+  std::string all = joined(lines_, "\n");
   if (count_ > lines_.size()) all += fmt::format("\n{}: and {} more errors", source_, count_ - lines_.size());
   throw UsageError(all);
 }
@@ -258,6 +258,16 @@ std::optional<Cursor> Cursor::need(std::string_view name) const {
   auto found = find(name);
   if (!found && json_->is_object()) error(fmt::format("\"{}\" is missing", name));
   return found;
+}
+
+std::string Cursor::text_of(std::string_view name) const {
+  const auto found = find(name);
+  return found ? found->text().value_or("") : std::string();
+}
+
+std::string Cursor::need_text(std::string_view name) const {
+  need(name);
+  return text_of(name);
 }
 
 std::vector<Cursor> Cursor::elements() const {

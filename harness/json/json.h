@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -69,6 +70,7 @@ class Cursor {
   bool object() const;
   // Adds a problem for each member whose name is not among these, suggesting the nearest.
   void only(std::span<const std::string> names) const;
+  void only(std::initializer_list<std::string> names) const { only(std::span(names.begin(), names.size())); }
   // A member, if the object has it.
   std::optional<Cursor> find(std::string_view name) const;
   // A required member.
@@ -78,6 +80,9 @@ class Cursor {
   std::vector<std::pair<std::string, Cursor>> members() const;
 
   std::optional<std::string> text() const;
+  // The text of a member, or of a required one; empty if there is none.
+  std::string text_of(std::string_view name) const;
+  std::string need_text(std::string_view name) const;
   std::optional<bool> flag() const;
   std::optional<std::int64_t> integer(std::int64_t minimum = INT64_MIN, std::int64_t maximum = INT64_MAX) const;
   // A number from `minimum` to `maximum`.
@@ -95,8 +100,34 @@ class Cursor {
   std::string pointer_;
 };
 
+// Reads a file's JSON strictly: an object with "schema", equal to `schema`, and no other members than `names`. What
+// read(root) finds wrong is thrown with the rest; nothing of another schema is read.
+template <typename Read>
+auto read_strictly(const Json& json, const std::string& file, int schema, std::initializer_list<std::string> names,
+                   const Read& read) {
+  Problems problems(file);
+  const Cursor root(json, problems);
+  if (!root.object() || !root.schema(schema)) problems.raise();
+  root.only(names);
+  auto value = read(root);
+  problems.raise();
+  return value;
+}
+template <typename Read>
+auto read_strictly(const std::filesystem::path& file, int schema, std::initializer_list<std::string> names,
+                   const Read& read) {
+  return read_strictly(read_json(file), file.string(), schema, names, read);
+}
+
 // "an object", "text", ...: what a value is, for messages.
 std::string_view kind_of(const Json& json);
+
+// Null if there is no value, or the text is empty.
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+inline Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 // A text as it is, any other value as a line of JSON.
 std::string scalar_text(const Json& json);

@@ -2,6 +2,7 @@
 #include "harness/machine/environment.h"
 
 #include "harness/core/version.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/machine/libraries.h"
 
 #include <nlohmann/json.hpp>
@@ -37,7 +38,7 @@ Json cpu_json(const CpuPart& cpu) {
           {"cores", cpu.cores},
           {"cpus", cpu.online.size()},
           {"usable_cores", cpu.usable_cores},
-          {"usable_cpus", format_cpu_list(cpu.usable)},
+          {"usable_cpus", cpu_list_text(cpu.usable)},
           {"quota_cpus", known(cpu.quota_cpus)},
           {"smt", known(cpu.smt)},
           {"isa", cpu.isa()},
@@ -109,7 +110,7 @@ Json environment_json(const Machine& machine) {
   const auto& system = machine.system;
   Json numa = Json::array();
   for (const auto& node : machine.numa)
-    numa.push_back({{"node", node.number}, {"cpus", format_cpu_list(node.cpus)}, {"bytes", known(node.bytes)}});
+    numa.push_back({{"node", node.number}, {"cpus", cpu_list_text(node.cpus)}, {"bytes", known(node.bytes)}});
   auto found = libraries();
   found.insert(machine.cuda_libraries.begin(), machine.cuda_libraries.end());
   return {

@@ -1,4 +1,6 @@
 // The processor: from cpuinfo, sysfs topology and caches, cpufreq and powercap.
+#include "harness/core/text.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/device/cpu/cpuid.h"
 #include "harness/device/cpu/limits.h"
 #include "harness/device/cpu/names.h"
@@ -77,7 +79,7 @@ void read_topology(const Root& root, CpuPart& cpu) {
     sockets.insert(std::max<std::int64_t>(root.integer(folder + "physical_package_id").value_or(0), 0));
     const auto siblings = root.text(folder + "thread_siblings_list").value_or(std::to_string(number));
     cores.insert(siblings);
-    max_threads = std::max(max_threads, parse_cpu_list(siblings).size());
+    max_threads = std::max(max_threads, cpu_list(siblings).size());
     if (std::ranges::find(cpu.usable, number) != cpu.usable.end()) usable_cores.insert(siblings);
   }
   cpu.sockets = static_cast<int>(sockets.size());
@@ -96,12 +98,11 @@ void read_caches(const Root& root, CpuPart& cpu) {
       if (!name.starts_with("index")) continue;
       const auto folder = cpu_folder(number) + "cache/" + name + "/";
       const auto level = root.integer(folder + "level");
-      auto type = root.text(folder + "type").value_or("");
-      std::ranges::transform(type, type.begin(), [](unsigned char c) { return std::tolower(c); });
+      const auto type = lower_case(root.text(folder + "type").value_or(""));
       const auto shared = root.text(folder + "shared_cpu_list").value_or(std::to_string(number));
       const auto bytes = cpu::cache_size(root.text(folder + "size").value_or(""));
       if (!level || bytes == 0 || !seen.emplace(*level, type, shared).second) continue;
-      const auto sharing = static_cast<int>(parse_cpu_list(shared).size());
+      const auto sharing = static_cast<int>(cpu_list(shared).size());
       const auto alike = std::ranges::find_if(cpu.caches, [&](const CacheLevel& each) {
         return each.level == *level && each.type == type && each.bytes == bytes && each.cpus_sharing == sharing;
       });
@@ -162,10 +163,9 @@ bool CpuPart::has(const std::string& flag) const { return std::ranges::find(flag
 
 CpuPart probe_cpu(const Root& root) {
   CpuPart cpu;
-  cpu.online = parse_cpu_list(root.text(std::string(cpus_folder) + "online").value_or(""));
+  cpu.online = cpu_list(root.text(std::string(cpus_folder) + "online").value_or(""));
   read_cpuinfo(root, cpu);
-  const auto allowed =
-      parse_cpu_list(field(root.text("proc/self/status").value_or(""), "Cpus_allowed_list").value_or(""));
+  const auto allowed = cpu_list(field(root.text("proc/self/status").value_or(""), "Cpus_allowed_list").value_or(""));
   for (const int number : cpu.online)
     if (allowed.empty() || std::ranges::find(allowed, number) != allowed.end()) cpu.usable.push_back(number);
   cpu.quota_cpus = cpu::cpu_quota(root.path());

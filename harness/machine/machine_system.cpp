@@ -1,4 +1,6 @@
 // Memory, operating system, container or virtual machine, cloud.
+#include "harness/core/whole_number.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/device/cpu/cpuid.h"
 #include "harness/device/cpu/limits.h"
 #include "harness/machine/cpu_ticks.h"
@@ -11,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 
 namespace assay {
@@ -20,13 +21,12 @@ namespace {
 // Online memory blocks: exactly what the firmware gave, whereas MemTotal lacks what the kernel reserves.
 std::optional<std::uint64_t> installed_memory(const Root& root) {
   const auto block = root.text("sys/devices/system/memory/block_size_bytes");
-  std::uint64_t bytes = 0;
-  if (!block || std::from_chars(block->data(), block->data() + block->size(), bytes, 16).ec != std::errc())
-    return std::nullopt;
+  const auto bytes = block ? whole_number<std::uint64_t>(*block, 16) : std::nullopt;
+  if (!bytes) return std::nullopt;
   std::uint64_t blocks = 0;
   for (const auto& name : root.list("sys/devices/system/memory"))
     if (name.starts_with("memory") && root.text("sys/devices/system/memory/" + name + "/state") == "online") ++blocks;
-  return blocks > 0 ? std::optional(blocks * bytes) : std::nullopt;
+  return blocks > 0 ? std::optional(blocks * *bytes) : std::nullopt;
 }
 
 // The word in brackets of "always [madvise] never".
@@ -74,7 +74,7 @@ std::vector<NumaPart> probe_numa(const Root& root) {
     const auto folder = "sys/devices/system/node/" + name + "/";
     NumaPart node;
     node.number = static_cast<int>(*number);
-    node.cpus = parse_cpu_list(root.text(folder + "cpulist").value_or(""));
+    node.cpus = cpu_list(root.text(folder + "cpulist").value_or(""));
     // "Node 0 MemTotal:  123 kB"
     node.bytes =
         kilobytes_field(root.text(folder + "meminfo").value_or(""), "Node " + std::to_string(*number) + " MemTotal");

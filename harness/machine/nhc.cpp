@@ -1,13 +1,13 @@
 #include "harness/machine/nhc.h"
 
 #include "harness/core/text.h"
+#include "harness/core/whole_number.h"
 #include "harness/machine/hardware.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <optional>
 
 namespace assay {
@@ -42,10 +42,8 @@ std::vector<std::string> shell_words(std::string_view text) {
 
 // From 0 to 1e18, so that it fits what it is kept in.
 std::optional<double> number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && value >= 0 && value <= 1e18 ? std::optional(value) : std::nullopt;
+  const auto value = whole_number<double>(text);
+  return value && *value >= 0 && *value <= 1e18 ? value : std::nullopt;
 }
 
 // "32gb", "8g", "1024" (kB): bytes, in powers of 1024.

@@ -40,7 +40,8 @@ std::optional<T> ask(Function function, Handle device, Arguments... arguments) {
   return value;
 }
 
-std::optional<double> scaled(std::optional<unsigned> value, double factor) {
+template <typename T>
+std::optional<double> scaled(std::optional<T> value, double factor) {
   if (!value) return std::nullopt;
   return factor * static_cast<double>(*value);
 }
@@ -146,24 +147,17 @@ std::optional<double> field(const Api& api, Handle device, unsigned id, unsigned
   return number_of(value);
 }
 
-std::optional<double> times(std::optional<double> value, double factor) {
-  if (value) *value *= factor;
-  return value;
-}
-
 }  // namespace
 
 std::optional<double> NvmlDevice::power() const {
-  if (const auto average = field(*api_, handle_, field_power_average, 0)) return times(average, milli);
+  if (const auto average = field(*api_, handle_, field_power_average, 0)) return scaled(average, milli);
   return scaled(ask<unsigned>(api_->power, handle_), milli);
 }
 std::optional<double> NvmlDevice::power_instant() const {
-  return times(field(*api_, handle_, field_power_instant, 0), milli);
+  return scaled(field(*api_, handle_, field_power_instant, 0), milli);
 }
 std::optional<double> NvmlDevice::energy() const {
-  const auto millijoules = ask<unsigned long long>(api_->energy, handle_);
-  if (!millijoules) return std::nullopt;
-  return milli * static_cast<double>(*millijoules);
+  return scaled(ask<unsigned long long>(api_->energy, handle_), milli);
 }
 std::optional<double> NvmlDevice::power_limit() const {
   return scaled(ask<unsigned>(api_->power_limit, handle_), milli);
@@ -179,9 +173,7 @@ std::optional<double> NvmlDevice::memory_temperature() const {
   return degrees && *degrees > 0 ? degrees : std::nullopt;  // 0: the GPU lacks the sensor
 }
 std::optional<std::uint64_t> NvmlDevice::throttle_reasons() const {
-  const auto reasons = ask<unsigned long long>(api_->throttle, handle_);
-  if (!reasons) return std::nullopt;
-  return std::uint64_t{*reasons};
+  return ask<unsigned long long>(api_->throttle, handle_);
 }
 std::optional<double> NvmlDevice::utilisation() const {
   const auto shares = ask<Utilization>(api_->utilization, handle_);
@@ -216,7 +208,7 @@ std::optional<double> sum_of_links(const Api& api, Handle device, unsigned id) {
 std::optional<double> NvmlDevice::nvlink_bytes(bool sent) const {
   constexpr double kibibyte = 1024;
   if (const auto kibibytes = field(*api_, handle_, sent ? field_nvlink_sent : field_nvlink_received, all_links))
-    return times(kibibytes, kibibyte);
+    return scaled(kibibytes, kibibyte);
   return sum_of_links(*api_, handle_, sent ? field_nvlink5_sent : field_nvlink5_received);
 }
 
@@ -269,7 +261,7 @@ ThrottleTimes ThrottleCounters::read() const {
   if (first_field_ == 0 || !api.fields ||
       api.fields(device_.handle_, static_cast<int>(values.size()), values.data()) != success)
     return {};
-  return {times(number_of(values[0]), nano), times(number_of(values[1]), nano), times(number_of(values[2]), nano)};
+  return {scaled(number_of(values[0]), nano), scaled(number_of(values[1]), nano), scaled(number_of(values[2]), nano)};
 }
 
 std::optional<bool> NvmlDevice::mig() const {

@@ -1,5 +1,6 @@
 // Observes other processes, and the CPU that OpenBLAS detects.
 #include "harness/core/version.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/machine/cpu_ticks.h"
 #include "harness/machine/libraries.h"
 #include "harness/machine/processes.h"
@@ -17,7 +18,7 @@ namespace assay {
 
 Activity observe(const Root& root, const std::function<void()>& wait) {
   constexpr double min_cpus = 0.05;
-  const auto online = parse_cpu_list(root.text("sys/devices/system/cpu/online").value_or("0")).size();
+  const auto online = cpu_list(root.text("sys/devices/system/cpu/online").value_or("0")).size();
   const auto before_ticks = cpu_ticks(root, {});
   const auto before = read_processes(root);
   wait();

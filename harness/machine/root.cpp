@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/files.h"
+#include "harness/core/text.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -98,13 +99,6 @@ Root user_root() {
   return Root(path);
 }
 
-std::string_view trim(std::string_view text) {
-  const auto blank = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0 || c == '\0'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 std::optional<std::int64_t> to_integer(std::string_view text) {
   text = trim(text);
   std::int64_t value = 0;
@@ -135,46 +129,10 @@ std::vector<std::string> lines(std::string_view text) {
   return all;
 }
 
-std::vector<int> parse_cpu_list(std::string_view text) {
-  constexpr std::int64_t max = 1 << 20;  // more CPUs than any kernel supports
-  std::vector<int> cpus;
-  text = trim(text);
-  while (!text.empty()) {
-    const auto comma = text.find(',');
-    const auto part = text.substr(0, comma);
-    const auto dash = part.find('-');
-    const auto first = to_integer(part.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : to_integer(part.substr(dash + 1));
-    if (first && last && *first >= 0 && *last < max)
-      for (auto cpu = *first; cpu <= *last; ++cpu) cpus.push_back(static_cast<int>(cpu));
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-  }
-  return cpus;
-}
-
-std::string format_cpu_list(const std::vector<int>& cpus) {
-  std::string text;
-  for (std::size_t i = 0; i < cpus.size();) {
-    auto last = i;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
-    if (!text.empty()) text += ',';
-    text += std::to_string(cpus[i]);
-    if (last > i) text += '-' + std::to_string(cpus[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 std::optional<std::string> field(std::string_view text, std::string_view name) {
-  while (!text.empty()) {
-    const auto end = text.find('\n');
-    const auto line = text.substr(0, end);
-    if (const auto colon = line.find(':'); colon != std::string_view::npos && trim(line.substr(0, colon)) == name)
+  for (const std::string& line : lines(text))
+    if (const auto colon = line.find(':'); colon != line.npos && trim(line.substr(0, colon)) == name)
       return std::string(trim(line.substr(colon + 1)));
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
-  }
   return std::nullopt;
 }
 

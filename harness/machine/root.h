@@ -38,15 +38,10 @@ class Root {
 // UsageError if it is no folder.
 Root user_root();
 
-// "0-3,8" as 0 1 2 3 8; parts that are not numbers are skipped.
-std::vector<int> parse_cpu_list(std::string_view text);
-// The inverse.
-std::string format_cpu_list(const std::vector<int>& cpus);
 // Value of a line "Name:   value" (status, meminfo, cpuinfo), trimmed, in the first line of that name.
 std::optional<std::string> field(std::string_view text, std::string_view name);
 // Value of a line "Name:  123 kB", in bytes.
 std::optional<std::uint64_t> kilobytes_field(std::string_view text, std::string_view name);
-std::string_view trim(std::string_view text);
 std::vector<std::string> words(std::string_view text);
 std::vector<std::string> lines(std::string_view text);
 std::optional<std::int64_t> to_integer(std::string_view text);

@@ -2,6 +2,7 @@
 #include "harness/machine/spoilers.h"
 
 #include "harness/core/error.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/machine/problem_kinds.h"
 
 #include <fmt/format.h>
@@ -110,8 +111,7 @@ class Rules {
                       std::max(1, static_cast<int>(*cpu_.quota_cpus))));
     if (cpu_.usable.size() < cpu_.online.size())
       add("cpu-affinity",
-          fmt::format("this process may run on CPUs {} of {}", format_cpu_list(cpu_.usable),
-                      format_cpu_list(cpu_.online)),
+          fmt::format("this process may run on CPUs {} of {}", cpu_list_text(cpu_.usable), cpu_list_text(cpu_.online)),
           "only these are measured", "taskset -c 0-N assay ..., or the container's cpuset");
     if (!system_.hypervisor.empty())
       add("virtual-machine",

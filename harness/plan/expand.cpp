@@ -42,7 +42,7 @@ PlanSource resolve(const std::string& target, const fs::path& configs, std::span
   if (const Family* family = find_family(families, target)) return bare_family(*family, device);
   std::error_code none;
   if (!target.empty() && fs::exists(target, none)) return read_plan_file(target, families, device);
-  for (const Family& family : families) names.push_back(family.name);
+  std::ranges::move(family_names(families), std::back_inserter(names));
   throw UsageError(
       fmt::format("{} is neither a plan, a family nor a file{}", in_quotes(target), suggestion(target, names)));
 }
@@ -111,9 +111,8 @@ Override read_set(const std::string& text, std::span<const Family> families) {
   const std::string family = name.substr(0, dot);
   if (const Family* const found = find_family(families, family))
     return read_override(flag, *found, name.substr(dot + 1), std::string_view(text).substr(equals + 1));
-  std::vector<std::string> names;
-  for (const Family& one : families) names.push_back(one.name);
-  throw UsageError(fmt::format("{}: unknown family {}{}", flag, in_quotes(family), suggestion(family, names)));
+  throw UsageError(
+      fmt::format("{}: unknown family {}{}", flag, in_quotes(family), suggestion(family, family_names(families))));
 }
 
 // Whether the word after a family sets one of its parameters: it has a "=" and is no plan file.

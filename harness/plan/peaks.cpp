@@ -1,9 +1,9 @@
 #include "harness/plan/peaks.h"
 
+#include "harness/core/whole_number.h"
 #include "harness/record/record.h"
 
 #include <algorithm>
-#include <charconv>
 
 namespace assay {
 
@@ -19,9 +19,8 @@ std::optional<MeasuredPeak> measured_peak(const Record& record) {
                     *isa,
                     record.params.value("isa", "") == "auto",
                     record.world_ranks,
-                    0,
+                    whole_number<int>(*threads).value_or(0),
                     *metric->value};
-  std::from_chars(threads->data(), threads->data() + threads->size(), peak.threads);
   if (peak.threads < 1) return std::nullopt;
   return peak;
 }

@@ -58,12 +58,6 @@ Settings read_settings(const Cursor& cursor, const Settings& inherited, const Sc
   return settings;
 }
 
-std::vector<std::string> family_names(std::span<const Family> families) {
-  std::vector<std::string> names;
-  for (const Family& family : families) names.push_back(family.name);
-  return names;
-}
-
 std::optional<PlanEntry> read_entry(const Cursor& cursor, const Settings& inherited, std::span<const Family> families,
                                     DeviceKind device) {
   if (!cursor.object()) return std::nullopt;
@@ -112,6 +106,12 @@ std::map<std::string, std::string> read_labels(const Cursor& cursor) {
 }
 
 }  // namespace
+
+std::vector<std::string> family_names(std::span<const Family> families) {
+  std::vector<std::string> names;
+  for (const Family& family : families) names.push_back(family.name);
+  return names;
+}
 
 std::uint64_t read_seed(const Cursor& cursor) {
   if (cursor.json().is_number_unsigned()) return cursor.json().get<std::uint64_t>();

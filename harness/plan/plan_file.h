@@ -37,6 +37,8 @@ PlanSource read_plan_file(const std::filesystem::path& path, std::span<const Fam
 // A bare family: every parameter at its defaults on the device.
 PlanSource bare_family(const Family& family, DeviceKind device);
 
+std::vector<std::string> family_names(std::span<const Family> families);
+
 // Parts that an expanded plan shares with a file.
 ProtocolOverrides read_protocol(const Cursor& cursor);
 std::uint64_t read_seed(const Cursor& cursor);

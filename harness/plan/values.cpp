@@ -4,11 +4,11 @@
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/core/whole_number.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 namespace assay {
@@ -286,9 +286,7 @@ std::optional<ValueList> read_values(const ParamSpec& spec, std::string_view tex
     }
     // The value as a file would contain it.
     Json json = word;
-    std::int64_t whole = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), whole);
-    if (is_integral(spec.type) && error == std::errc() && end == word.data() + word.size()) json = whole;
+    if (const auto whole = whole_number<std::int64_t>(word); whole && is_integral(spec.type)) json = *whole;
     if (spec.type == ParamType::flag && (word == "true" || word == "false")) json = word == "true";
     if (spec.type == ParamType::integer && json.is_string()) {
       problems.add("", fmt::format("\"{}\" must be an integer, is {}", spec.name, in_quotes(word)));

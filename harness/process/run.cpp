@@ -163,7 +163,7 @@ std::vector<FinishedProcess> run_to_end(const std::vector<ProcessRun>& runs, std
     if (watch && watch->idle) watch->idle();
     for (auto& [index, one] : open) one.advance(watch && watch->signals.interrupted());
     if (watch) {
-      if (!std::all_of(open.begin(), open.end(), [](const auto& one) { return one.second.over(); })) continue;
+      if (!std::ranges::all_of(open, [](const auto& one) { return one.second.over(); })) continue;
       end_children(watch->death_seconds, [](pid_t, int) {});
     }
     for (auto& [index, one] : open)

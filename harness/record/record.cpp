@@ -3,6 +3,7 @@
 #include "harness/record/flags.h"
 
 #include "harness/core/error.h"
+#include "harness/core/text.h"
 
 #include <algorithm>
 #include <set>
@@ -39,9 +40,7 @@ std::optional<int> only_culprit(const std::vector<Check>& checks) {
 }
 
 std::string Identity::text() const {
-  std::string joined;
-  for (const std::string& host : hosts) joined += (joined.empty() ? "" : ",") + host;
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", key, device, ranks, nodes, joined, seed);
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", key, device, ranks, nodes, fmt::join(hosts, ","), seed);
 }
 
 Identity Identity::on_any_host() const {

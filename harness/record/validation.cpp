@@ -1,5 +1,6 @@
 #include "harness/record/validation.h"
 
+#include "harness/core/text.h"
 #include "harness/record/run_dir.h"
 
 #include <fmt/format.h>
@@ -70,7 +71,7 @@ std::set<std::string> validated_paths(const fs::path& folder) {
 void label_unvalidated(Record& record, const std::set<std::string>& validated) {
   const std::vector<std::string> paths = hardware_paths(record);
   if (paths.empty()) return;
-  record.labels[unvalidated_label] = fmt::format("{}", fmt::join(paths, separator));
+  record.labels[unvalidated_label] = joined(paths, separator);
   lift_label(record, validated);
 }
 
@@ -86,7 +87,7 @@ void lift_label(Record& record, const std::set<std::string>& validated) {
   if (left.empty())
     record.labels.erase(label);
   else
-    label->second = fmt::format("{}", fmt::join(left, separator));
+    label->second = joined(left, separator);
 }
 
 }  // namespace assay

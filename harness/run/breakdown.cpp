@@ -1,5 +1,6 @@
 // The supervisor finds out why a case broke and whose fault it is.
 #include "harness/core/text.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/record/flags.h"
 #include "harness/run/supervisor.h"
 

@@ -3,6 +3,7 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/plan/machine.h"
 #include "harness/run/cases.h"
 

@@ -10,6 +10,7 @@
 #include "harness/core/out_of_memory.h"
 #include "harness/core/units.h"
 #include "harness/core/utc.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/device/cpu/team.h"
 #include "harness/device/memory_watch.h"
 #include "harness/hosts/placement.h"

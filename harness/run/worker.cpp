@@ -5,6 +5,7 @@
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/device/cpu/team.h"
 #include "harness/device/settings.h"
 #include "harness/hosts/gpu_place.h"

@@ -1,5 +1,6 @@
 #include "harness/runs/groups.h"
 
+#include "harness/core/text.h"
 #include "harness/json/json.h"
 
 #include <fmt/format.h>
@@ -18,10 +19,10 @@ std::string title_of(const MachineRuns& group) {
   if (!group.machine.hosts.empty()) {
     const auto& hosts = group.machine.hosts;
     parts.push_back(hosts.size() > 2 ? fmt::format("{} and {} more hosts", hosts.front(), hosts.size() - 1)
-                                     : fmt::format("{}", fmt::join(hosts, ", ")));
+                                     : joined(hosts));
   }
   for (const auto& [name, value] : group.labels) parts.push_back(name + "=" + value);
-  return fmt::format("{}", fmt::join(parts, " · "));
+  return joined(parts, " · ");
 }
 
 std::vector<CaseRuns> cases_of(const RunSet& runs, const std::vector<std::size_t>& of) {
@@ -35,7 +36,7 @@ std::vector<CaseRuns> cases_of(const RunSet& runs, const std::vector<std::size_t
       cases[place->second].entries.push_back(&entry);
     }
   }
-  for (CaseRuns& one : cases) std::reverse(one.entries.begin(), one.entries.end());
+  for (CaseRuns& one : cases) std::ranges::reverse(one.entries);
   return cases;
 }
 

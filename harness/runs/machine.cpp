@@ -43,8 +43,9 @@ RunMachine machine_of(const RunData& run) {
     for (const Record& record : run.records)
       for (const RankResult& rank : record.ranks)
         if (!rank.host.empty()) machine.hosts.push_back(rank.host);
-  std::sort(machine.hosts.begin(), machine.hosts.end());
-  machine.hosts.erase(std::unique(machine.hosts.begin(), machine.hosts.end()), machine.hosts.end());
+  std::ranges::sort(machine.hosts);
+  const auto twice = std::ranges::unique(machine.hosts);
+  machine.hosts.erase(twice.begin(), twice.end());
 
   std::vector<std::string> parts;
   if (!machine.cpu.empty()) parts.push_back(machine.cpu);
@@ -57,7 +58,7 @@ RunMachine machine_of(const RunData& run) {
                                  : fmt::format("{} x {}", gpus.size(), machine.gpu.empty() ? "GPU" : machine.gpu));
   }
   if (!machine.instance_type.empty()) parts.push_back(machine.instance_type);
-  machine.name = fmt::format("{}", fmt::join(parts, ", "));
+  machine.name = joined(parts);
   return machine;
 }
 

@@ -26,7 +26,7 @@ Hardware hardware_of(const RunData& run, const RunMachine& machine) {
   if (const Json& gpus = member(environment, "/gpus"); gpus.is_array()) {
     hardware.gpus.emplace();
     for (const Json& gpu : gpus) hardware.gpus->push_back(text_member(gpu, "/name"));
-    std::sort(hardware.gpus->begin(), hardware.gpus->end());
+    std::ranges::sort(*hardware.gpus);
   }
   return hardware;
 }
@@ -45,8 +45,7 @@ bool agree(const Hardware& a, const Hardware& b) {
 }
 
 bool agree(const MachineKind& kind, const Hardware& hardware) {
-  return std::all_of(kind.hardware.begin(), kind.hardware.end(),
-                     [&](const Hardware& known) { return agree(known, hardware); });
+  return std::ranges::all_of(kind.hardware, [&](const Hardware& known) { return agree(known, hardware); });
 }
 
 }  // namespace
@@ -56,23 +55,22 @@ std::vector<MachineKind> machine_kinds(const std::vector<RunData>& runs) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const RunMachine machine = machine_of(runs[i]);
     Hardware hardware = hardware_of(runs[i], machine);
-    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const MachineKind& one) { return agree(one, hardware); });
+    auto kind = std::ranges::find_if(kinds, [&](const MachineKind& one) { return agree(one, hardware); });
     if (kind == kinds.end()) {
       std::string name = machine.instance_type.empty() ? machine.name : machine.instance_type;
-      if (std::any_of(kinds.begin(), kinds.end(), [&](const MachineKind& one) { return one.name == name; }))
+      if (std::ranges::any_of(kinds, [&](const MachineKind& one) { return one.name == name; }))
         name += fmt::format(" ({})", kinds.size() + 1);
       kind = kinds.insert(kind, {std::move(name), {}, {}});
     }
     kind->runs.push_back(i);
-    if (std::find(kind->hardware.begin(), kind->hardware.end(), hardware) == kind->hardware.end())
+    if (std::ranges::find(kind->hardware, hardware) == kind->hardware.end())
       kind->hardware.push_back(std::move(hardware));
   }
   return kinds;
 }
 
 bool same_kind(const MachineKind& a, const MachineKind& b) {
-  return std::all_of(b.hardware.begin(), b.hardware.end(),
-                     [&](const Hardware& hardware) { return agree(a, hardware); });
+  return std::ranges::all_of(b.hardware, [&](const Hardware& hardware) { return agree(a, hardware); });
 }
 
 }  // namespace assay

@@ -45,7 +45,7 @@ std::uint64_t content_hash(const RunData& run) {
 bool prevents_comparison(const std::string& text) {
   constexpr std::string_view all[] = {flag::oversubscribed, flag::shared_gpu, flag::one_machine, flag::emulated_gpu,
                                       flag::described_machine};
-  return std::find(std::begin(all), std::end(all), text) != std::end(all);
+  return std::ranges::find(all, text) != std::end(all);
 }
 
 void treat_as_measured(Record& record) {
@@ -54,7 +54,7 @@ void treat_as_measured(Record& record) {
     if (text.starts_with(flag::injected)) faults += (faults.empty() ? "" : ", ") + text.substr(flag::injected.size());
   std::erase_if(record.flags, [](const std::string& text) { return text.starts_with(flag::injected); });
   record.labels["injected"] = faults;
-  record.comparable = std::none_of(record.flags.begin(), record.flags.end(), prevents_comparison);
+  record.comparable = std::ranges::none_of(record.flags, prevents_comparison);
 }
 
 // Reference runs may have been added since these records were written.
@@ -89,7 +89,7 @@ RunSet::RunSet(std::vector<RunData> runs, Injected handling) {
   std::vector<Place> order;
   for (std::size_t i = 0; i < runs.size(); ++i)
     order.push_back({started(runs[i]), content_hash(runs[i]), runs[i].dir.string(), i});
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   for (std::size_t i = 0; i < order.size(); ++i) {
     RunData& run = runs[order[i].index];
     if (i > 0 && order[i].started == order[i - 1].started && order[i].hash == order[i - 1].hash)

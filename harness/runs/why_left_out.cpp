@@ -26,7 +26,7 @@ constexpr Cause causes[] = {
     {"error", [](const Record& record) { return record.status == Status::error; }, reason_of},
     {"failed", [](const Record& record) { return record.status == Status::failed; }, failure_text},
     {"not comparable", [](const Record& record) { return !record.comparable; },
-     [](const Record& record) { return fmt::format("{}", fmt::join(record.flags, ", ")); }},
+     [](const Record& record) { return joined(record.flags); }},
 };
 
 }  // namespace

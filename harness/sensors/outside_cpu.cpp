@@ -1,6 +1,7 @@
 #include "harness/sensors/outside_cpu.h"
 
 #include "harness/core/host.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/device/cpu/limits.h"
 
 #include <unistd.h>
@@ -89,7 +90,7 @@ bool OutsideCpuSensor::may_use_our_cpus(Pid pid) const {
   const auto status = root_.text("proc/" + std::to_string(pid) + "/status");
   const auto allowed = status ? field(*status, "Cpus_allowed_list") : std::nullopt;
   if (!allowed || cpus_.empty()) return true;
-  const std::vector<int> its = parse_cpu_list(*allowed);
+  const std::vector<int> its = cpu_list(*allowed);
   return std::find_first_of(its.begin(), its.end(), cpus_.begin(), cpus_.end()) != its.end();
 }
 

@@ -11,7 +11,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -21,12 +20,6 @@
 
 namespace assay {
 namespace {
-
-double thread_cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
 
 // Moves the calling thread to one CPU; it inherited those of the measuring thread.
 void bind_to(int cpu) {
@@ -78,7 +71,6 @@ struct Telemetry::State {
     lock.unlock();
     sample(origin, builder);
     series = builder.take();
-    cpu_seconds += thread_cpu_seconds();
   }
 
   TelemetryOptions options;
@@ -90,10 +82,7 @@ struct Telemetry::State {
   bool stopping = false;
   std::thread thread;
   std::map<std::string, Series> series;
-  double cpu_seconds = 0;
 };
-
-Telemetry::Telemetry(double period_seconds) : Telemetry(TelemetryOptions{.period_seconds = period_seconds}) {}
 
 Telemetry::Telemetry(TelemetryOptions options) : state_(std::make_unique<State>(std::move(options))) {}
 
@@ -119,8 +108,6 @@ std::map<std::string, Series> Telemetry::stop() {
 std::optional<OutsideCpu> Telemetry::outside_cpu(double from, double to) {
   return state_->outside ? state_->outside->in_window(from, to) : std::nullopt;
 }
-
-double Telemetry::own_cpu_seconds() const { return state_->cpu_seconds; }
 
 double clock_by_dependent_adds() {
   constexpr int adds_per_turn = 16, turns = 2000;  // about 10 us at 3 GHz: 300 times the cost of reading the clock

@@ -28,8 +28,8 @@ struct TelemetryOptions {
 
 // Samples its sensors on a thread from start() to stop(), which may be called repeatedly. The thread runs on the last
 // of the rank's CPUs: a team uses the first ones, so it disturbs a measuring CPU only if none is spare.
-// own_cpu_seconds() reports its cost: 160 us per reading, 0.06 % of a CPU, on a busy machine with two. Sensors that the
-// kernel does not offer are absent.
+// It costs 160 us per reading, 0.06 % of a CPU, on a busy machine with two. Sensors that the kernel does not offer are
+// absent.
 //
 // Series, by name: clock (Hz), utilisation and steal (fraction of the rank's CPUs), resident and resident_peak (B),
 // temperature (degC), package_energy (J since the case began), involuntary_switches (1/s), outside_cpu (CPUs),
@@ -37,7 +37,6 @@ struct TelemetryOptions {
 // per period (0.01 % of a CPU).
 class Telemetry {
  public:
-  explicit Telemetry(double period_seconds = 0.25);
   explicit Telemetry(TelemetryOptions options);
   ~Telemetry();
   Telemetry(const Telemetry&) = delete;
@@ -49,8 +48,6 @@ class Telemetry {
   // The outside use during the last case, after stop(): see OutsideCpuSensor::in_window. Absent if the host's CPUs were
   // not watched.
   std::optional<OutsideCpu> outside_cpu(double from, double to);
-  // CPU time that sampling has taken so far, over all stopped cases.
-  double own_cpu_seconds() const;
 
  private:
   struct State;

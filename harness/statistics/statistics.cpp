@@ -138,16 +138,6 @@ double quantile(std::span<const double> values, double q) {
   return std::lerp(*low, next, place - static_cast<double>(below));
 }
 
-double autocorrelation(std::span<const double> values, int lag) {
-  ASSAY_CHECK(lag >= 0, "lag {} is negative", lag);
-  if (static_cast<std::size_t>(lag) >= values.size()) return 0;
-  const double center = mean(values);
-  std::vector<double> centred(values.begin(), values.end());
-  for (double& value : centred) value -= center;
-  const double variance = lagged_product(centred, 0);
-  return variance > 0 ? lagged_product(centred, static_cast<std::size_t>(lag)) / variance : 0.0;
-}
-
 std::optional<Interval> median_interval(std::span<const double> values, double confidence) {
   ASSAY_CHECK(confidence > 0 && confidence < 1, "confidence {} is not within (0, 1)", confidence);
   const std::size_t n = values.size();

@@ -33,8 +33,6 @@ double quantile(std::span<const double> values, double q);
 // The standard deviation of a non-empty series, as 1.4826 times its median absolute deviation, which is exact for
 // normal noise: outliers do not count.
 double robust_sigma(std::span<const double> values);
-// Lag-1 autocorrelation; 0 for a constant series.
-double autocorrelation(std::span<const double> values, int lag = 1);
 // Binomial order-statistic interval of the median at `confidence`; absent under 6 values.
 std::optional<Interval> median_interval(std::span<const double> values, double confidence = 0.95);
 // Confidence at which the interval of sequentially stopped samples covers 95 %: stopping on the data costs about a

@@ -45,20 +45,20 @@ Tone ab_tone(Direction verdict) {
   return verdict == Direction::unknown ? Tone::warn : Tone::good;
 }
 
-std::string pairs_of(const ab::Result& result) { return plural(static_cast<std::int64_t>(result.all.pairs), "pair"); }
+std::string pairs_of(const ab::Result& result) { return plural(result.all.pairs, "pair"); }
 
 }  // namespace
 
 Document ab_document(const ab::Result& result, const ab::Options& options) {
   Table table{"cases",
               "",
-              {{"case", "case"},
-               {"a", "A", Align::right},
-               {"b", "B", Align::right},
-               {"speed", "speed", Align::right},
-               {"interval", fmt::format("{:g} %", 100 * (1 - options.error)), Align::right},
-               {"pairs", "pairs", Align::right},
-               {"verdict", "verdict"}},
+              {{"case"},
+               right("a", "A"),
+               right("b", "B"),
+               right("speed"),
+               right("interval", fmt::format("{:g} %", 100 * (1 - options.error))),
+               right("pairs"),
+               {"verdict"}},
               {}};
   for (const ab::Case& one : result.cases) {
     const ab::Outcome& outcome = one.outcome;
@@ -84,7 +84,7 @@ Json ab_json(const ab::Result& result, const AbQuestion& question) {
   Json json{{"schema", 1}};
   json.update(outcome_json(result.all));
   json.update({{"commands", {{"a", question.a}, {"b", question.b}}},
-               {"metric", question.metric.empty() ? Json() : Json(question.metric)},
+               {"metric", or_null(question.metric)},
                {"tolerance", options.tolerance},
                {"error", options.error},
                {"budget", options.budget},

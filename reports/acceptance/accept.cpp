@@ -44,11 +44,11 @@ std::string figure_text(const HostCheck& check) {
 
 // Why a check passed or failed: the evidence, else whose figure it is.
 std::string reason_text(const HostCheck& check) {
-  return one_line(check.evidence.empty() ? check.of : fmt::format("{}", fmt::join(check.evidence, "; ")), 400);
+  return one_line(check.evidence.empty() ? check.of : joined(check.evidence, "; "), 400);
 }
 
 Table main_table(const Acceptance& acceptance) {
-  Table table{"hosts", "", {{"host", "host"}}, {}};
+  Table table{"hosts", "", {{"host"}}, {}};
   for (const std::string_view name : accept_checks) table.columns.push_back({std::string(name), std::string(name)});
   for (const AcceptedHost& host : acceptance.hosts) {
     std::vector<Cell> row = {{one_line(host.host, 80), host.host, tone_of(host.state())}};
@@ -64,10 +64,7 @@ Table main_table(const Acceptance& acceptance) {
 
 // What decided each check, for the page.
 Table checks_table(const Acceptance& acceptance) {
-  Table table{"accept-checks",
-              "",
-              {{"host", "host"}, {"check", "check"}, {"state", "state"}, {"figure", "figure"}, {"reason", "reason"}},
-              {}};
+  Table table{"accept-checks", "", {{"host"}, {"check"}, {"state"}, {"figure"}, {"reason"}}, {}};
   for (const AcceptedHost& host : acceptance.hosts)
     for (const std::string_view name : accept_checks) {
       const HostCheck& check = check_of(host, name);
@@ -101,9 +98,8 @@ Section missing_section(const Acceptance& acceptance) {
       }
     if (!hosts.empty())
       section.blocks.push_back(Text{fmt::format("required, but not run: {}{} ({})", name, why,
-                                                hosts.size() == acceptance.hosts.size()
-                                                    ? std::string("all hosts")
-                                                    : one_line(fmt::format("{}", fmt::join(hosts, ", ")), 400)),
+                                                hosts.size() == acceptance.hosts.size() ? std::string("all hosts")
+                                                                                        : one_line(joined(hosts), 400)),
                                     Tone::warn});
   }
   return section;
@@ -132,14 +128,13 @@ std::vector<std::string> lines_of(const AcceptedHost& host) {
 
 std::string counts_text(const Acceptance& acceptance) {
   const auto count = [&](Fitness state) {
-    return std::count_if(acceptance.hosts.begin(), acceptance.hosts.end(),
-                         [state](const AcceptedHost& host) { return host.state() == state; });
+    return std::ranges::count_if(acceptance.hosts, [state](const AcceptedHost& host) { return host.state() == state; });
   };
   const std::size_t floors = acceptance.not_measured.size();
   return fmt::format("hosts passed: {} · failed: {} · inconclusive: {}{}{}{}", count(Fitness::pass),
                      count(Fitness::fail), count(Fitness::unsure),
                      count(Fitness::unknown) > 0 ? fmt::format(" · not judged: {}", count(Fitness::unknown)) : "",
-                     floors > 0 ? " · not measured: " + plural(static_cast<std::int64_t>(floors), "floor") : "",
+                     floors > 0 ? " · not measured: " + plural(floors, "floor") : "",
                      acceptance.finished ? "" : " · not complete");
 }
 
@@ -151,14 +146,12 @@ Json failed_json(const AcceptedHost& host, bool with_serials) {
     for (const MissedFloor& one : check.missed) failed["floors"].push_back(json_of(one));
   if (with_serials) failed["serials"] = Json::array();
   for (const AuditedGpu& gpu : host.gpus) {
-    const auto add = [&](const char* list, const std::string& text) {
-      failed[list].push_back(text.empty() ? Json(nullptr) : Json(text));
-    };
+    const auto add = [&](const char* list, const std::string& text) { failed[list].push_back(or_null(text)); };
     add("gpu_uuids", gpu.uuid);
     add("slots", gpu.slot.empty() ? gpu.pci : gpu.slot);
     if (with_serials) add("serials", gpu.serial);
   }
-  failed["evidence"] = host.evidence_file.empty() ? Json(nullptr) : Json(host.evidence_file);
+  failed["evidence"] = or_null(host.evidence_file);
   return failed;
 }
 
@@ -175,7 +168,7 @@ Document accept_document(const Acceptance& acceptance) {
   for (const AcceptedHost& host : acceptance.hosts) {
     const Fitness state = host.state();
     // What was not run anywhere is said above.
-    if (std::none_of(host.checks.begin(), host.checks.end(), [](const auto& one) {
+    if (std::ranges::none_of(host.checks, [](const auto& one) {
           return one.second.state == Fitness::fail || one.second.state == Fitness::unsure;
         }))
       continue;
@@ -205,8 +198,8 @@ Json accept_json(const Acceptance& acceptance, bool with_serials) {
                   {"state", name_of(check.state, check_words)},
                   {"figure", json_of(check.figure)},
                   {"floor", json_of(check.floor)},
-                  {"unit", check.unit.empty() ? Json(nullptr) : Json(check.unit)},
-                  {"of", check.of.empty() ? Json(nullptr) : Json(check.of)},
+                  {"unit", or_null(check.unit)},
+                  {"of", or_null(check.of)},
                   {"evidence", check.evidence}};
       if (check.floor) one["bound"] = check.at_most ? "at_most" : "at_least";
       if (!check.culprit.empty()) one["culprit"] = check.culprit;
@@ -238,7 +231,7 @@ std::string accept_csv(const Acceptance& acceptance) {
       const std::string bound = !check.floor ? "" : check.at_most ? "at_most" : "at_least";
       text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_field(host.host), name, name_of(check.state, check_words),
                           csv_field(check.of), plain(check.figure), check.unit, bound, plain(check.floor),
-                          csv_field(fmt::format("{}", fmt::join(check.evidence, "; "))));
+                          csv_field(joined(check.evidence, "; ")));
     }
   return text;
 }

@@ -41,10 +41,9 @@ const Judgement* decisive(const FloorResult& result) {
 }
 
 std::size_t judged_records(const FloorResult& result) {
-  return static_cast<std::size_t>(
-      std::count_if(result.records.begin(), result.records.end(), [](const Judgement& each) {
-        return each.outcome == Outcome::fail || each.outcome == Outcome::inconclusive || each.outcome == Outcome::pass;
-      }));
+  return static_cast<std::size_t>(std::ranges::count_if(result.records, [](const Judgement& each) {
+    return each.outcome == Outcome::fail || each.outcome == Outcome::inconclusive || each.outcome == Outcome::pass;
+  }));
 }
 
 std::string line_of(const FloorResult& result) {
@@ -66,7 +65,7 @@ std::string culprit_line(const Floor& floor, const Judgement& each) {
   if (!each.culprit.empty()) parts.push_back(each.culprit);
   if (!each.reason.empty()) parts.push_back(each.reason);
   parts.push_back(place_text(each));
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return joined(parts, "; ");
 }
 
 std::vector<std::string> details_of(const FloorResult& result) {
@@ -118,7 +117,7 @@ Json record_json(const Judgement& each) {
   Json json;
   json["run"] = each.entry.run->dir.filename().string();
   json["line"] = each.entry.line;
-  json["pointer"] = each.pointer.empty() ? Json(nullptr) : Json(each.pointer);
+  json["pointer"] = or_null(each.pointer);
   json["key"] = record.key;
   json["device"] = record.device;
   json["ranks"] = record.world_ranks;
@@ -143,9 +142,7 @@ Json result_json(const FloorResult& result) {
   json["counts"] = Json::object();
   for (const Outcome outcome :
        {Outcome::pass, Outcome::fail, Outcome::inconclusive, Outcome::unusable, Outcome::refused})
-    json["counts"][std::string(name_of(outcome))] =
-        std::count_if(result.records.begin(), result.records.end(),
-                      [outcome](const Judgement& each) { return each.outcome == outcome; });
+    json["counts"][std::string(name_of(outcome))] = std::ranges::count(result.records, outcome, &Judgement::outcome);
   json["records"] = Json::array();
   for (std::size_t i = 0; i < std::min(result.records.size(), max_in_json); ++i)
     json["records"].push_back(record_json(result.records[i]));
@@ -215,7 +212,7 @@ TestSuite check_suite(const CheckResult& result) {
   suite.name = "assay check " + result.floors->name;
   suite.timestamp = timestamp_of(*result.runs);
   const std::vector<std::string> hosts = hosts_of(*result.runs);
-  suite.hostname = hosts.size() > 8 ? fmt::format("{} hosts", hosts.size()) : fmt::format("{}", fmt::join(hosts, ","));
+  suite.hostname = hosts.size() > 8 ? fmt::format("{} hosts", hosts.size()) : joined(hosts, ",");
   for (const FloorResult& each : result.results) {
     TestCase test;
     test.classname = result.floors->name;
@@ -225,7 +222,7 @@ TestSuite check_suite(const CheckResult& result) {
     if (test.outcome == TestCase::Outcome::skipped)
       test.message = fmt::format("{}: {}", name_of(each.verdict, floor_words), each.reason);
     test.output = line_of(each);
-    test.detail = fmt::format("{}", fmt::join(details_of(each), "\n"));
+    test.detail = joined(details_of(each), "\n");
     if (const Judgement* worst = decisive(each); worst && worst->entry.record->seconds > 0)
       test.seconds = worst->entry.record->seconds;
     suite.cases.push_back(std::move(test));

@@ -27,22 +27,15 @@ std::string case_text(const LearnedFloor& floor) {
 
 Table floors_table(const LearnedFloors& learned) {
   Table table{"learned", "", {}, {}};
-  table.columns = {{"case", "case"},
-                   {"median", "median", Align::right},
-                   {"machines", "machines", Align::right},
-                   {"runs", "runs", Align::right},
-                   {"between", "between", Align::right},
-                   {"within", "within", Align::right},
-                   {"limit", "floor", Align::right},
-                   {"loss", "finds a loss of", Align::right}};
+  table.columns = {{"case"},         right("median"), right("machines"),       right("runs"),
+                   right("between"), right("within"), right("limit", "floor"), right("loss", "finds a loss of")};
   for (const LearnedFloor& each : learned.cases) {
     if (!each.limit) continue;
     const auto sigma = [](const std::optional<double>& value) {
       return value ? text_cell(sigma_text(value)) : no_cell();
     };
     table.rows.push_back({text_cell(case_text(each)), text_cell(format_quantity(each.median, each.unit)),
-                          count_cell(static_cast<std::int64_t>(each.machines)),
-                          count_cell(static_cast<std::int64_t>(each.runs)), sigma(each.between), sigma(each.within),
+                          count_cell(each.machines), count_cell(each.runs), sigma(each.between), sigma(each.within),
                           text_cell(fmt::format("{} {}", each.better == Better::higher ? ">=" : "<=",
                                                 format_quantity(*each.limit, each.unit))),
                           text_cell(rough_percent(*each.loss))});
@@ -105,8 +98,7 @@ Document learned_document(const LearnedFloors& learned) {
       std::move(apart));
   add("Left out, or to know", {"notes", learned.notes});
   document.verdict = learned.nothing.empty()
-                         ? fmt::format("floors: {} of {}", learned.floors(),
-                                       plural(static_cast<std::int64_t>(learned.cases.size()), "case"))
+                         ? fmt::format("floors: {} of {}", learned.floors(), plural(learned.cases.size(), "case"))
                          : "no floors: " + learned.nothing;
   document.tone = learned.nothing.empty() ? Tone::good : Tone::warn;
   return document;
@@ -118,8 +110,8 @@ Json learned_json(const LearnedFloors& learned) {
                         {"floor", learned.floor_rate > 0 ? Json(learned.floor_rate) : Json()},
                         {"cases", learned.tried}};
   json["same_machine"] = learned.options.same_machine;
-  json["hardware"] = learned.hardware.empty() ? Json() : Json(learned.hardware);
-  json["measured"] = learned.measured.empty() ? Json() : Json(learned.measured);
+  json["hardware"] = or_null(learned.hardware);
+  json["measured"] = or_null(learned.measured);
   json["machines"] = learned.machines;
   json["runs"] = learned.runs;
   json["floors"] = Json::array();
@@ -130,7 +122,7 @@ Json learned_json(const LearnedFloors& learned) {
   for (const MachineApart& each : learned.apart)
     json["apart"].push_back({{"machine", each.machine}, {"key", each.key}, {"difference", each.difference}});
   json["notes"] = learned.notes;
-  json["nothing"] = learned.nothing.empty() ? Json() : Json(learned.nothing);
+  json["nothing"] = or_null(learned.nothing);
   return json;
 }
 

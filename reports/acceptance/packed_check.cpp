@@ -59,7 +59,7 @@ std::unique_ptr<const Judged> check_into_pack(std::vector<fs::path> dirs, const 
   pack.injected = injected;
   pack.judge = std::move(judge);
   // The report names the copy of a run whose path comes first: keep that order.
-  std::sort(dirs.begin(), dirs.end(), [](const fs::path& a, const fs::path& b) { return a.string() < b.string(); });
+  std::ranges::sort(dirs, [](const fs::path& a, const fs::path& b) { return a.string() < b.string(); });
   for (const fs::path& dir : dirs) pack.runs.push_back(pack_run(dir));
 
   // From here on as for a pack that was read, so that its verdict is the one that others compute.

@@ -133,7 +133,7 @@ std::string disturbance_of(const Record& record) {
       parts.push_back("the cgroup's quota held back " + cpus_text(held));
   }
   if (throttled(record)) parts.push_back("a GPU was throttled");
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return joined(parts, "; ");
 }
 
 Answer steady_answer(const RunSet& runs, const fitness::CheckResult* floors) {

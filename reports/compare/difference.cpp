@@ -188,7 +188,7 @@ std::string list_text(const Json& list, std::string_view pointer) {
   }
   std::vector<std::string> texts;
   for (const auto& [text, count] : parts) texts.push_back(count > 1 ? fmt::format("{} x {}", count, text) : text);
-  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
+  return texts.empty() ? "none" : joined(texts);
 }
 
 std::string value_text(const Json& value, std::string_view pointer) {
@@ -242,7 +242,7 @@ void shorten_lists(EnvironmentField& field) {
 std::string exact_text(const std::vector<Json>& values) {
   std::vector<std::string> texts;
   for (const Json& value : values) texts.push_back(value.dump(-1, ' ', false, Json::error_handler_t::replace));
-  return fmt::format("{}", fmt::join(texts, "; "));
+  return joined(texts, "; ");
 }
 
 // Lists by pointer every value that the runs of a side have; null for a run that lacks it.

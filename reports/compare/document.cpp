@@ -35,8 +35,6 @@ Json interval_data(const Change& change) {
   return {{"low", change.ci95->low}, {"high", change.ci95->high}, {"noise", std::string(name_of(change.noise))}};
 }
 
-Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
 class Builder {
  public:
   Builder(const Comparison& comparison, const CompareOptions& options) : c_(comparison), options_(options) {
@@ -72,7 +70,7 @@ class Builder {
     }
     std::ranges::sort(names);
     if (names.size() > 2) return plural(names.size(), "machine");
-    return fmt::format("{}", fmt::join(names, "; "));
+    return joined(names, "; ");
   }
 
   static std::string side(const char* name, const RunSet& set) {
@@ -105,7 +103,7 @@ class Builder {
       section.blocks.push_back(
           Text{c_.same_runs ? "Nothing: both sides are the same runs." : "Nothing that the runs recorded."});
     } else {
-      Table table{"environment", "", {{"field", "field"}, {"base", "base"}, {"head", "head"}}};
+      Table table{"environment", "", {{"field"}, {"base"}, {"head"}}};
       for (const EnvironmentField& field : c_.environment.fields)
         table.rows.push_back(
             {{field.title, field.pointer}, {field.base_text, Json(field.base)}, {field.head_text, Json(field.head)}});
@@ -123,7 +121,7 @@ class Builder {
 
   void add_broken() {
     if (c_.pairing.broken.empty()) return;
-    Table table{"broken", "", {{"case", "case"}, {"what", "what"}, {"place", "place"}}};
+    Table table{"broken", "", {{"case"}, {"what"}, {"place"}}};
     for (const Broken& one : c_.pairing.broken) {
       table.rows.push_back(
           {case_cell(*one.entry->record), {one.text, nullptr, Tone::bad}, {one.entry->place(), nullptr, Tone::faint}});
@@ -190,13 +188,13 @@ class Builder {
     const bool mixed = within > 0 && between > 0;
     Table table{"cases",
                 "",
-                {{"case", "case"},
-                 {"base", "base", Align::right},
-                 {"head", "head", Align::right},
-                 {"ratio", "speed", Align::right},
-                 {"ci95", within > 0 && !mixed ? "95 %, within-run" : "95 %", Align::right},
-                 {"detectable", "detects", Align::right},
-                 {"verdict", "verdict"}}};
+                {{"case"},
+                 right("base"),
+                 right("head"),
+                 right("ratio", "speed"),
+                 right("ci95", within > 0 && !mixed ? "95 %, within-run" : "95 %"),
+                 right("detectable", "detects"),
+                 {"verdict"}}};
     for (const Compared& one : c_.compared) {
       if (!one.pair->headline) continue;
       table.rows.push_back({{title_of(*one.pair), one.pair->base->record->key, Tone::plain, one.pair->base->anchor()},
@@ -204,7 +202,7 @@ class Builder {
                             side_cell(one, one.pair->head_runs),
                             change_cell(one),
                             change_interval_cell(one.change, mixed),
-                            {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
+                            {detectable_text(one.change.detectable), or_null(one.change.detectable)},
                             judgement_cell(one.judgement)});
       name_machine(table, one.pair->machine);
     }
@@ -260,8 +258,7 @@ class Builder {
 
   void add_left_out() {
     if (c_.pairing.left_out.empty()) return;
-    Table table{
-        "left_out", "", {{"case", "case"}, {"side", "side"}, {"figure", "figure", Align::right}, {"reason", "reason"}}};
+    Table table{"left_out", "", {{"case"}, {"side"}, right("figure"), {"reason"}}};
     std::map<std::string, std::size_t> kinds;
     for (const LeftOut& one : c_.pairing.left_out) {
       const Record& record = *one.entry->record;
@@ -298,25 +295,24 @@ class Builder {
     if (c_.compared.empty()) return;
     Table table{"figures",
                 "",
-                {{"key", "key"},
-                 {"ranks", "ranks", Align::right},
-                 {"metric", "metric"},
-                 {"base", "base", Align::right},
-                 {"head", "head", Align::right},
-                 {"base_runs", "base runs", Align::right},
-                 {"head_runs", "head runs", Align::right},
-                 {"ratio", "speed", Align::right},
-                 {"ci95", "95 % interval", Align::right},
-                 {"noise", "noise"},
-                 {"freedom", "degrees of freedom", Align::right},
-                 {"p", "p", Align::right},
-                 {"q", "q", Align::right},
-                 {"detectable", "detects", Align::right},
-                 {"verdict", "verdict"},
+                {{"key"},
+                 right("ranks"),
+                 {"metric"},
+                 right("base"),
+                 right("head"),
+                 right("base_runs", "base runs"),
+                 right("head_runs", "head runs"),
+                 right("ratio", "speed"),
+                 right("ci95", "95 % interval"),
+                 {"noise"},
+                 right("freedom", "degrees of freedom"),
+                 right("p"),
+                 right("q"),
+                 right("detectable", "detects"),
+                 {"verdict"},
                  {"reason", "why"}}};
     const auto number = [](const std::optional<double>& value, const char* format) {
-      return Cell{
-          value ? fmt::format(fmt::runtime(format), *value) : "–", number_or_null(value), Tone::plain, {}, value};
+      return Cell{value ? fmt::format(fmt::runtime(format), *value) : "–", or_null(value), Tone::plain, {}, value};
     };
     std::set<const Entry*> seen;
     for (const Compared& one : c_.compared) {
@@ -335,7 +331,7 @@ class Builder {
                             number(one.change.freedom, "{:.1f}"),
                             number(one.change.p, "{:.2g}"),
                             number(one.change.q, "{:.2g}"),
-                            {detectable_text(one.change.detectable), number_or_null(one.change.detectable)},
+                            {detectable_text(one.change.detectable), or_null(one.change.detectable)},
                             judged ? judgement_cell(one.judgement) : no_cell(),
                             {judged ? one.judgement.reason : "not judged: another figure of this case is", nullptr}});
       name_machine(table, one.pair->machine);
@@ -345,14 +341,7 @@ class Builder {
   }
 
   void add_runs() {
-    Table table{"runs",
-                "",
-                {{"side", "side"},
-                 {"run", "run"},
-                 {"started", "started"},
-                 {"machine", "machine"},
-                 {"plan", "plan"},
-                 {"cases", "cases", Align::right}}};
+    Table table{"runs", "", {{"side"}, {"run"}, {"started"}, {"machine"}, {"plan"}, right("cases")}};
     for (const RunSet* set : {&c_.base, &c_.head})
       for (std::size_t i = 0; i < set->runs().size(); ++i) {
         const RunData& run = set->runs()[i];
@@ -370,7 +359,7 @@ class Builder {
     const CompareCounts& n = c_.counts;
     Table table{"counts", "", {}, {{}}};
     const auto add = [&](const char* id, const char* title, const Json& value, std::string text) {
-      table.columns.push_back({id, title, Align::right});
+      table.columns.push_back(right(id, title));
       table.rows[0].push_back({std::move(text), value});
     };
     const auto number = [&](const char* id, const char* title, int value) {

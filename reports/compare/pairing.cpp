@@ -37,10 +37,6 @@ Identity paired_by(const Record& record, bool join_hosts) {
   return join_hosts ? identity : identity.on_any_host();
 }
 
-std::string joined(const std::set<std::string>& parts, const char* separator) {
-  return fmt::format("{}", fmt::join(parts, separator));
-}
-
 // Why a record is not a measurement; absent if it is one.
 std::optional<WhyLeftOut> why_unusable(const Record& record) {
   if (auto why = why_left_out(record)) return why;
@@ -71,7 +67,7 @@ std::string what_differs(const Record& base, const Record& head) {
                                 one.own.value_or("not recorded"), one.other.value_or("not recorded")));
   }
   if (!fields.empty()) parts.insert(parts.begin(), fmt::format("different protocol: {}", fmt::join(fields, ", ")));
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return joined(parts, "; ");
 }
 
 // A metric whose value has a logarithm.
@@ -263,9 +259,9 @@ std::string kinds_text(const RunSet& set, const std::vector<MachineKind>& kinds)
     std::set<std::string> dirs;
     for (const std::size_t run : kind.runs) dirs.insert(set.runs()[run].dir.string());
     texts.push_back(fmt::format("{} ({})", kind.name.empty() ? "unknown machine" : one_line(kind.name),
-                                one_line(fmt::format("{}", fmt::join(dirs, " ")))));
+                                one_line(joined(dirs, " "))));
   }
-  return fmt::format("{}", fmt::join(texts, ", "));
+  return joined(texts);
 }
 
 // Runs of one kind of machine on each side.

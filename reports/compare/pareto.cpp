@@ -102,12 +102,12 @@ Figure figure_of(const Front& front, std::size_t number) {
 Section front_section(const std::vector<Front>& found) {
   Table table{"pareto",
               "",
-              {{"case", "case"},
-               {"side", "side"},
-               {"throughput", "throughput", Align::right},
-               {"usd", "cost", Align::right},
-               {"per", "per"},
-               {"runs", "runs", Align::right},
+              {{"case"},
+               {"side"},
+               right("throughput"),
+               right("usd", "cost"),
+               {"per"},
+               right("runs"),
                {"front", "cost against throughput"}}};
   for (const Front& front : found)
     for (const Offer& offer : front.offers) {
@@ -223,14 +223,7 @@ std::vector<Front> fronts(const RunSet& base, const RunSet& head, const Costs& b
 
 std::vector<Section> cost_comparison(const Comparison& comparison, const PriceSource& prices) {
   const Costs base_costs(comparison.base, prices), head_costs(comparison.head, prices);
-  Table table{"cost",
-              "",
-              {{"case", "case"},
-               {"per", "per"},
-               {"base", "base", Align::right},
-               {"head", "head", Align::right},
-               {"ratio", "cost", Align::right},
-               {"speed", "speed", Align::right}}};
+  Table table{"cost", "", {{"case"}, {"per"}, right("base"), right("head"), right("ratio", "cost"), right("speed")}};
   const Pair* last = nullptr;
   for (const Compared& one : comparison.compared) {
     if (!one.pair->headline) continue;

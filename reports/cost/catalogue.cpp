@@ -15,17 +15,6 @@ namespace assay::report {
 
 namespace {
 
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
-}
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 // All columns that a user's table may have: those read here, and those of catalogues.
 const std::vector<std::string> known = {"InstanceType",
                                         "Price",
@@ -49,18 +38,18 @@ class Columns {
  public:
   Columns(const CsvRow& header, Problems& problems) {
     for (std::size_t i = 0; i < header.fields.size(); ++i) {
-      const std::string name = trimmed(header.fields[i]);
+      const std::string name(trim(header.fields[i]));
       names_.push_back(name);
-      if (!name.empty() && !places_.emplace(lower(name), i).second)
+      if (!name.empty() && !places_.emplace(lower_case(name), i).second)
         problems.add(fmt::format("line {}", header.line), "column " + in_quotes(name) + " appears twice");
     }
   }
 
-  bool has(const std::string& name) const { return places_.contains(lower(name)); }
+  bool has(const std::string& name) const { return places_.contains(lower_case(name)); }
   // The row must be as long as the header. Empty if there is no such column.
   std::string at(const CsvRow& row, const std::string& name) const {
-    const auto found = places_.find(lower(name));
-    return found == places_.end() ? std::string() : trimmed(row.fields[found->second]);
+    const auto found = places_.find(lower_case(name));
+    return found == places_.end() ? std::string() : std::string(trim(row.fields[found->second]));
   }
   std::size_t size() const { return names_.size(); }
 
@@ -74,7 +63,7 @@ class Columns {
   void refuse_unknown(const CsvRow& header, Problems& problems) const {
     for (const std::string& name : names_) {
       const bool found =
-          std::ranges::any_of(known, [&](const std::string& word) { return lower(word) == lower(name); });
+          std::ranges::any_of(known, [&](const std::string& word) { return lower_case(word) == lower_case(name); });
       if (!found)
         problems.add(fmt::format("line {}", header.line),
                      fmt::format("unknown column {}{}", in_quotes(name), suggestion(name, known)));

@@ -147,7 +147,7 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
     const MachinePrices prices = prices_of(runs.runs()[i], source);
     const std::string machine = kind_of(prices.machine);
     const std::string priced = signature(prices.offers);
-    const std::string host = fmt::format("{}", fmt::join(prices.machine.hosts, ","));
+    const std::string host = joined(prices.machine.hosts, ",");
     bool results = false;
     for (const Entry& entry : runs.entries_of(i)) {
       const Record& record = *entry.record;

@@ -44,9 +44,7 @@ bool is_kind(const std::string& device, const std::string& kind) {
 bool may_be_kind(const std::string& device, const std::string& kind) {
   const auto want = words_of(kind);
   if (device.empty() || want.empty()) return true;
-  std::string joined;
-  for (const std::string& word : words_of(device)) joined += word;
-  return joined.find(want.front()) != std::string::npos;
+  return joined(words_of(device), "").find(want.front()) != std::string::npos;
 }
 
 std::string usd_text(double usd) { return fmt::format("{:.6g} USD", usd); }
@@ -56,9 +54,8 @@ class Candidates {
  public:
   Candidates(const PriceFile& file, const RunMachine& machine) : file_(file), machine_(machine) {
     const std::string& type = machine.instance_type;
-    auto row = std::lower_bound(
-        file.prices.begin(), file.prices.end(), type,
-        [](const Price& price, const auto& wanted) { return compare_names(price.instance_type, wanted) < 0; });
+    const auto before = [](std::string_view a, std::string_view b) { return compare_names(a, b) < 0; };
+    auto row = std::ranges::lower_bound(file.prices, type, before, &Price::instance_type);
     for (; row != file.prices.end() && same(row->instance_type, type); ++row) {
       const bool any = row->provider.empty() || machine.provider.empty();
       if (any || same(row->provider, machine.provider))
@@ -179,7 +176,7 @@ class Candidates {
     std::vector<double> medians;
     for (const auto& [region, values] : regions) medians.push_back(median(values));
     price.usd = median(medians);
-    price.source = fmt::format("{}", fmt::join(sources, "; "));
+    price.source = joined(sources, "; ");
     price.date = dated ? oldest : "";
     price.region = regions.size() == 1 ? regions.begin()->first : fmt::format("{} regions", regions.size());
     if (lowest->low < highest->high) {

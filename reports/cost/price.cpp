@@ -78,11 +78,6 @@ void read_origin(const Cursor& cursor, const Defaults& inherited, std::string& s
   date = own.date.value_or("");
 }
 
-std::string text_of(const Cursor& cursor, const char* name) {
-  const auto found = cursor.find(name);
-  return found ? found->text().value_or("") : std::string();
-}
-
 // A spot price or [lowest, highest].
 std::optional<Interval> read_spot(const Cursor& cursor) {
   if (!cursor.json().is_array()) {
@@ -100,30 +95,29 @@ std::optional<Interval> read_spot(const Cursor& cursor) {
   return Interval{*low, *high};
 }
 
-std::optional<double> read_count(const Cursor& cursor, const char* name) {
+std::optional<double> maybe_number(const Cursor& cursor, const char* name, double minimum, double maximum) {
   const auto found = cursor.find(name);
-  return found ? found->number(0, 1e6) : std::nullopt;
+  return found ? found->number(minimum, maximum) : std::nullopt;
 }
 
 void read_price(const Cursor& cursor, const Defaults& defaults, PriceFile& file) {
-  static const std::vector<std::string> names = {"provider", "instance_type", "region", "zone",     "gpu",  "gpus",
-                                                 "price",    "spot_price",    "source", "currency", "date", "note"};
   if (!cursor.object()) return;
-  cursor.only(names);
+  cursor.only({"provider", "instance_type", "region", "zone", "gpu", "gpus", "price", "spot_price", "source",
+               "currency", "date", "note"});
   Price price;
   price.place = cursor.pointer();
-  price.provider = text_of(cursor, "provider");
+  price.provider = cursor.text_of("provider");
   if (const auto type = cursor.need("instance_type")) {
     price.instance_type = type->text().value_or("");
     if (type->json().is_string() && price.instance_type.empty()) type->error("must not be empty");
   }
-  price.region = text_of(cursor, "region");
-  price.zone = text_of(cursor, "zone");
-  price.accelerator = text_of(cursor, "gpu");
-  price.accelerators = read_count(cursor, "gpus");
+  price.region = cursor.text_of("region");
+  price.zone = cursor.text_of("zone");
+  price.accelerator = cursor.text_of("gpu");
+  price.accelerators = maybe_number(cursor, "gpus", 0, 1e6);
   if (const auto value = cursor.need("price")) price.on_demand = read_usd(*value);
   if (const auto spot = cursor.find("spot_price")) price.spot = read_spot(*spot);
-  price.note = text_of(cursor, "note");
+  price.note = cursor.text_of("note");
   read_origin(cursor, defaults, price.source, price.date);
   file.prices.push_back(std::move(price));
 }
@@ -133,31 +127,23 @@ double need_number(const Cursor& cursor, const char* name, double minimum, doubl
   return found ? found->number(minimum, maximum).value_or(minimum) : minimum;
 }
 
-std::optional<double> maybe_number(const Cursor& cursor, const char* name, double minimum, double maximum) {
-  const auto found = cursor.find(name);
-  return found ? found->number(minimum, maximum) : std::nullopt;
-}
-
 void read_owned(const Cursor& cursor, const Defaults& defaults, PriceFile& file) {
-  static const std::vector<std::string> names = {"name",       "instance_type", "hosts",       "gpu",
-                                                 "gpus",       "capex",         "years",       "power_kw",
-                                                 "pue",        "usd_per_kwh",   "residual",    "cost_of_capital",
-                                                 "colocation", "staff",         "utilisation", "source",
-                                                 "date",       "currency",      "note"};
   if (!cursor.object()) return;
-  cursor.only(names);
+  cursor.only({"name", "instance_type", "hosts", "gpu", "gpus", "capex", "years", "power_kw", "pue", "usd_per_kwh",
+               "residual", "cost_of_capital", "colocation", "staff", "utilisation", "source", "date", "currency",
+               "note"});
   Ownership owned;
   owned.place = cursor.pointer();
-  owned.name = text_of(cursor, "name");
-  owned.instance_type = text_of(cursor, "instance_type");
+  owned.name = cursor.text_of("name");
+  owned.instance_type = cursor.text_of("instance_type");
   if (const auto hosts = cursor.find("hosts")) {
     if (!hosts->json().is_array())
       hosts->error("must be a list of host names");
     else
       for (const Cursor& host : hosts->elements()) owned.hosts.push_back(host.text().value_or(""));
   }
-  owned.gpu = text_of(cursor, "gpu");
-  owned.gpus = read_count(cursor, "gpus");
+  owned.gpu = cursor.text_of("gpu");
+  owned.gpus = maybe_number(cursor, "gpus", 0, 1e6);
   if (owned.instance_type.empty() && owned.hosts.empty() && (owned.gpu.empty() || !owned.gpus))
     cursor.error("describes no machine: give \"instance_type\", \"hosts\", or \"gpu\" and \"gpus\"");
   if (const auto capex = cursor.need("capex")) owned.capex = read_usd(*capex).value_or(1);
@@ -170,35 +156,30 @@ void read_owned(const Cursor& cursor, const Defaults& defaults, PriceFile& file)
   owned.colocation = maybe_number(cursor, "colocation", 0, max_usd);
   owned.staff = maybe_number(cursor, "staff", 0, max_usd);
   owned.utilisation = maybe_number(cursor, "utilisation", 0.001, 1);
-  owned.note = text_of(cursor, "note");
+  owned.note = cursor.text_of("note");
   read_origin(cursor, defaults, owned.source, owned.date);
   file.owned.push_back(std::move(owned));
 }
 
 PriceFile read_json_prices(const fs::path& path) {
-  static const std::vector<std::string> names = {"schema",   "description", "source", "date",
-                                                 "currency", "prices",      "owned"};
-  const Json json = read_json(path);
-  Problems problems(path.string());
-  const Cursor root(json, problems);
-  if (!root.object() || !root.schema(price_schema)) problems.raise();
-  root.only(names);
-  PriceFile file;
-  file.name = path.filename().string();
-  text_of(root, "description");
-  const Defaults defaults = read_defaults(root, {});
-  const auto each = [&](const char* name, auto read) {
-    const auto list = root.find(name);
-    if (!list) return;
-    if (!list->json().is_array()) return list->error("must be a list");
-    for (const Cursor& entry : list->elements()) read(entry, defaults, file);
-  };
-  each("prices", read_price);
-  each("owned", read_owned);
-  if (problems.empty() && file.prices.empty() && file.owned.empty())
-    root.error("has no price: neither \"prices\" nor \"owned\" has an entry");
-  problems.raise();
-  return file;
+  return read_strictly(path, price_schema, {"schema", "description", "source", "date", "currency", "prices", "owned"},
+                       [&](const Cursor& root) {
+                         PriceFile file;
+                         file.name = path.filename().string();
+                         root.text_of("description");
+                         const Defaults defaults = read_defaults(root, {});
+                         const auto each = [&](const char* name, auto read) {
+                           const auto list = root.find(name);
+                           if (!list) return;
+                           if (!list->json().is_array()) return list->error("must be a list");
+                           for (const Cursor& entry : list->elements()) read(entry, defaults, file);
+                         };
+                         each("prices", read_price);
+                         each("owned", read_owned);
+                         if (root.problems().empty() && file.prices.empty() && file.owned.empty())
+                           root.error("has no price: neither \"prices\" nor \"owned\" has an entry");
+                         return file;
+                       });
 }
 
 // JSON or a table, depending on the content.
@@ -277,7 +258,7 @@ std::string not_counted(const Ownership& owned) {
   if (!owned.colocation) absent.emplace_back("colocation");
   if (!owned.staff) absent.emplace_back("staff");
   if (!owned.utilisation) absent.emplace_back("idle hours");
-  return fmt::format("{}", fmt::join(absent, ", "));
+  return joined(absent);
 }
 
 }  // namespace assay::report

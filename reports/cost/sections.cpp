@@ -1,6 +1,7 @@
 // The report's sections on costs: side by side for people; in files every figure with its price and warnings.
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "reports/cost/lines.h"
 #include "reports/model/cells.h"
 #include "reports/model/words.h"
@@ -79,15 +80,15 @@ std::set<std::string> machines_of(const std::vector<CostLine>& lines) {
 // Terms side by side, one row per case and kind of result; the machine is in the title if there is only one.
 Table side_by_side(const std::vector<CostLine>& lines, const std::vector<Basis>& bases) {
   const std::set<std::string> machines = machines_of(lines);
-  Table table{"cost_summary", "", {{"case", "case"}}};
+  Table table{"cost_summary", "", {{"case"}}};
   if (machines.size() > 1) table.columns.push_back({"machine", "machine"});
   table.columns.push_back({"per", "per"});
   for (const Basis basis : bases) {
     std::string id(name_of(basis));
     std::ranges::replace(id, ' ', '_');
-    table.columns.push_back({basis == Basis::given ? "price" : id, std::string(name_of(basis)), Align::right});
+    table.columns.push_back(right(basis == Basis::given ? "price" : id, std::string(name_of(basis))));
   }
-  table.columns.push_back({"ci95", "95 %", Align::right});
+  table.columns.push_back(right("ci95", "95 %"));
   table.columns.push_back({"stands_for", "from"});
   std::size_t rows = 0;
   for (const CostLine& line : lines) {
@@ -152,45 +153,44 @@ std::string hourly_text(const HourlyPrice& price) {
 Table every_cost(const std::vector<CostLine>& lines) {
   Table table{"cost",
               "",
-              {{"case", "case"},
-               {"machine", "machine"},
+              {{"case"},
+               {"machine"},
                {"stands_for", "from"},
-               {"per", "per"},
-               {"basis", "basis"},
-               {"usd", "cost", Align::right},
-               {"interval", "95 % interval", Align::right},
-               {"price", "price per machine", Align::right},
-               {"machines", "machines", Align::right},
-               {"region", "region"},
-               {"date", "date"},
-               {"source", "source"},
-               {"warnings", "warnings"},
-               {"record", "record"}}};
+               {"per"},
+               {"basis"},
+               right("usd", "cost"),
+               right("interval", "95 % interval"),
+               right("price", "price per machine"),
+               right("machines"),
+               {"region"},
+               {"date"},
+               {"source"},
+               {"warnings"},
+               {"record"}}};
   for (const CostLine& line : lines) {
     for (const HourlyPrice& price : line.offers) {
       std::vector<std::string> warnings = price.warnings;
       warnings.insert(warnings.end(), line.warnings.begin(), line.warnings.end());
-      const Json hourly = {{"value", price.usd ? Json(*price.usd) : Json(nullptr)},
+      const Json hourly = {{"value", or_null(price.usd)},
                            {"unit", "USD/h"},
                            {"range", interval_json(price.range)},
                            {"rule", price.rule}};
       Cell usd = usd_cell(line, &price);
       if (!price.usd) usd.data = {{"value", nullptr}, {"unit", "USD"}, {"ci95", nullptr}};
-      table.rows.push_back(
-          {case_cell(*line.record, line.anchor),
-           {line.machine, nullptr},
-           {line.stands_for, nullptr},
-           {line.per, nullptr},
-           {std::string(name_of(price.basis)), nullptr},
-           std::move(usd),
-           {price.usd ? interval_text(line, price) : "–", line.interval},
-           {hourly_text(price), hourly},
-           count_cell(line.machines),
-           {price.region.empty() ? "–" : price.region, price.region},
-           {price.date.empty() ? "–" : price.date, price.date},
-           {price.source, nullptr},
-           {fmt::format("{}", fmt::join(warnings, "; ")), warnings, warnings.empty() ? Tone::plain : Tone::warn},
-           {line.place, nullptr}});
+      table.rows.push_back({case_cell(*line.record, line.anchor),
+                            {line.machine, nullptr},
+                            {line.stands_for, nullptr},
+                            {line.per, nullptr},
+                            {std::string(name_of(price.basis)), nullptr},
+                            std::move(usd),
+                            {price.usd ? interval_text(line, price) : "–", line.interval},
+                            {hourly_text(price), hourly},
+                            count_cell(line.machines),
+                            {price.region.empty() ? "–" : price.region, price.region},
+                            {price.date.empty() ? "–" : price.date, price.date},
+                            {price.source, nullptr},
+                            {joined(warnings, "; "), warnings, warnings.empty() ? Tone::plain : Tone::warn},
+                            {line.place, nullptr}});
     }
   }
   return table;
@@ -199,13 +199,13 @@ Table every_cost(const std::vector<CostLine>& lines) {
 Table energy_table(const std::vector<CostLine>& lines) {
   Table table{"energy",
               "",
-              {{"case", "case"},
-               {"machine", "machine"},
+              {{"case"},
+               {"machine"},
                {"stands_for", "from"},
-               {"per", "per"},
-               {"sensor", "sensor"},
-               {"energy", "energy", Align::right},
-               {"kwh", "kWh", Align::right},
+               {"per"},
+               {"sensor"},
+               right("energy"),
+               right("kwh", "kWh"),
                {"interval", "95 %"}}};
   for (const CostLine& line : lines) {
     for (const Power& power : line.power) {

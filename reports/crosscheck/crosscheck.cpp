@@ -1,6 +1,7 @@
 #include "reports/crosscheck/crosscheck.h"
 
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "harness/statistics/statistics.h"
 #include "reports/model/cells.h"
 #include "reports/model/fitness.h"
@@ -27,7 +28,7 @@ Json crosscheck_json(const crosscheck::Result& result) {
                     {"state", name_of(row.fitness, crosscheck::row_words)}});
   Json tools = Json::array();
   for (const crosscheck::Found& tool : result.tools)
-    tools.push_back({{"name", tool.name}, {"path", tool.path.empty() ? Json() : Json(tool.path)}});
+    tools.push_back({{"name", tool.name}, {"path", or_null(tool.path)}});
   return {{"schema", 1},
           {"tolerance", result.tolerance},
           {"tools", std::move(tools)},
@@ -38,12 +39,12 @@ Json crosscheck_json(const crosscheck::Result& result) {
 Document crosscheck_document(const crosscheck::Result& result) {
   Table table{"ratios",
               "",
-              {{"test", "test"},
-               {"bytes", "size", Align::right},
-               {"ours", "ours", Align::right},
-               {"theirs", "theirs", Align::right},
-               {"ratio", "ratio", Align::right},
-               {"interval", "95 %", Align::right},
+              {{"test"},
+               right("bytes", "size"),
+               right("ours"),
+               right("theirs"),
+               right("ratio"),
+               right("interval", "95 %"),
                {"state", "verdict"}},
               {}};
   for (const crosscheck::Row& row : result.rows)

@@ -98,11 +98,10 @@ namespace {
 constexpr int rules_schema = 1;
 
 Rule read_rule(const Cursor& at) {
-  static const std::vector<std::string> names = {"id", "evidence", "warn", "bad", "unless", "says", "fix", "source"};
   constexpr double max = std::numeric_limits<double>::max();
   Rule rule;
   if (!at.object()) return rule;
-  at.only(names);
+  at.only({"id", "evidence", "warn", "bad", "unless", "says", "fix", "source"});
   rule.id = filled_text(at.need("id"));
   if (const auto evidence = at.need("evidence")) rule.evidence = evidence->choice(evidence_names()).value_or("");
   if (const auto warn = at.need("warn")) rule.warn = warn->quantity(parse_fraction, 0, max).value_or(0);
@@ -111,8 +110,7 @@ Rule read_rule(const Cursor& at) {
     if (rule.bad && *rule.bad < rule.warn) bad->error("is below \"warn\"");
   }
   if (const auto unless = at.find("unless"); unless && unless->object()) {
-    static const std::vector<std::string> members = {"evidence", "at_least"};
-    unless->only(members);
+    unless->only({"evidence", "at_least"});
     if (const auto evidence = unless->need("evidence")) rule.unless = evidence->choice(evidence_names()).value_or("");
     if (const auto limit = unless->need("at_least"))
       rule.unless_at_least = limit->quantity(parse_fraction, 0, max).value_or(0);
@@ -128,18 +126,13 @@ Rule read_rule(const Cursor& at) {
 }  // namespace
 
 std::vector<Rule> load_rules(const std::filesystem::path& path) {
-  static const std::vector<std::string> names = {"schema", "description", "rules"};
-  const Json json = read_json(path);
-  Problems problems(path.string());
-  const Cursor root(json, problems);
-  if (!root.object() || !root.schema(rules_schema)) problems.raise();
-  root.only(names);
-  if (const auto description = root.find("description")) description->text();
-  std::vector<Rule> rules;
-  if (const auto list = root.need("rules"))
-    for (const Cursor& each : list->elements()) rules.push_back(read_rule(each));
-  problems.raise();
-  return rules;
+  return read_strictly(path, rules_schema, {"schema", "description", "rules"}, [](const Cursor& root) {
+    root.text_of("description");
+    std::vector<Rule> rules;
+    if (const auto list = root.need("rules"))
+      for (const Cursor& each : list->elements()) rules.push_back(read_rule(each));
+    return rules;
+  });
 }
 
 const std::vector<Rule>& shipped_rules() {

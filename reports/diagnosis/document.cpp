@@ -1,5 +1,6 @@
 #include "reports/diagnosis/document.h"
 
+#include "harness/json/json.h"
 #include "reports/model/cells.h"
 #include "reports/summary/verdict.h"
 
@@ -55,12 +56,12 @@ std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all, const
   Section section{"diagnosis", "What holds it back", {}};
   Table table{"diagnosis",
               "",
-              {{"rule", "rule"},
-               {"state", "state"},
-               {"case", "case"},
+              {{"rule"},
+               {"state"},
+               {"case"},
                {"evidence", "what was seen"},
-               {"ceiling", "gain", Align::right},
-               {"usd_per_hour", "costs", Align::right}}};
+               right("ceiling", "gain"),
+               right("usd_per_hour", "costs")}};
   bool priced = false;
   for (const Diagnosis& one : all)
     for (std::size_t i = 0; i < std::min(one.fired.size(), max_rows); ++i) {
@@ -115,8 +116,8 @@ Json diagnosis_json(const std::vector<Diagnosis>& all, const PriceSource& prices
                      {"state", name_of(one.worst.state)},
                      {"needs", one.worst.state == RuleState::not_judged ? Json(one.worst.evidence.needs) : Json()},
                      {"evidence", std::move(evidence)},
-                     {"ceiling", ceiling ? Json(*ceiling) : Json()},
-                     {"usd_per_hour", usd ? Json(*usd) : Json()},
+                     {"ceiling", or_null(ceiling)},
+                     {"usd_per_hour", or_null(usd)},
                      {"fix", one.worst.rule->fix},
                      {"source", one.worst.rule->source}});
   }

@@ -17,14 +17,9 @@ namespace assay::report {
 
 namespace {
 
-std::string trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
-  return std::string(first == text.npos ? "" : text.substr(first, last - first + 1));
-}
-
-std::string unquoted(const std::string& text) {
+std::string unquoted(std::string_view text) {
   const bool quoted = text.size() > 1 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front();
-  return quoted ? text.substr(1, text.size() - 2) : text;
+  return std::string(quoted ? text.substr(1, text.size() - 2) : text);
 }
 
 // The directions that SuperBench's rules state: a rule of the function variance is broken by figures far above the
@@ -49,15 +44,16 @@ class SuperbenchRules {
 
  private:
   void read_line(const std::string& line, int number) {
-    const std::string text = trimmed(line);
+    const std::string text(trim(line));
     if (text.empty() || text.front() == '#') return;
     const std::size_t indent = line.find_first_not_of(' ');
     if (text.starts_with("- ")) {
-      if (in_metrics_) patterns_.emplace_back(unquoted(trimmed(text.substr(2))), number);
+      if (in_metrics_) patterns_.emplace_back(unquoted(trim(std::string_view(text).substr(2))), number);
       return;
     }
     const std::size_t colon = text.find(':');
-    const std::string key = text.substr(0, colon), value = colon == text.npos ? "" : trimmed(text.substr(colon + 1));
+    const std::string key = text.substr(0, colon),
+                      value(colon == text.npos ? "" : trim(std::string_view(text).substr(colon + 1)));
     if (indent < indent_ || (value.empty() && key != "metrics" && key != "statistics")) finish();
     indent_ = indent;
     in_metrics_ = key == "metrics";
@@ -102,7 +98,7 @@ ForeignFile read_superbench(const ForeignInput& input) {
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (trim(line).empty()) continue;
     const std::string place = fmt::format("line {}", number);
     const Json json = parse_foreign_json(line, fmt::format("{}: {}", file, place));
     if (!json.is_object() || !json.contains("node"))

@@ -12,14 +12,11 @@ namespace assay::history {
 report::Document branch_document(const BranchComparison& comparison, const History& main) {
   using report::text_cell;
   report::Document document{"Assay history: " + comparison.branch, "", "", report::Tone::good, {}};
-  report::Table table{"changes",
-                      "",
-                      {{"series", "series"},
-                       {"verdict", "verdict"},
-                       {"speed", "speed", report::Align::right},
-                       {"interval", "95 %", report::Align::right},
-                       {"p", "p", report::Align::right}},
-                      {}};
+  report::Table table{
+      "changes",
+      "",
+      {{"series"}, {"verdict"}, report::right("speed"), report::right("interval", "95 %"), report::right("p")},
+      {}};
   for (const BranchChange& one : comparison.changes) {
     if (one.verdict == BranchVerdict::same || one.verdict == BranchVerdict::undecided) continue;
     const report::Tone tone = one.verdict == BranchVerdict::slower   ? report::Tone::bad

@@ -23,11 +23,11 @@ namespace assay::history {
 
 namespace {
 
-using report::Align;
 using report::Cell;
 using report::count_cell;
 using report::Document;
 using report::no_cell;
+using report::right;
 using report::Section;
 using report::Table;
 using report::text_cell;
@@ -61,14 +61,10 @@ std::string why(const Event& event) {
 }
 
 const std::vector<report::Column>& event_columns() {
-  static const std::vector<report::Column> columns = {{"id", "event"},
-                                                      {"state", "state"},
-                                                      {"kind", "kind"},
-                                                      {"between", "between"},
-                                                      {"what", "what"},
-                                                      {"shift", "speed", Align::right},
-                                                      {"series", "series", Align::right},
-                                                      {"why", "cause or decision"}};
+  static const std::vector<report::Column> columns = {{"id", "event"}, {"state"},
+                                                      {"kind"},        {"between"},
+                                                      {"what"},        right("shift", "speed"),
+                                                      right("series"), {"why", "cause or decision"}};
   return columns;
 }
 
@@ -80,7 +76,7 @@ std::vector<Cell> event_row(const Event& event) {
           {nights_text(event.last_before, event.first_after), date_text(event.first_after)},
           text_cell(event.subject),
           shift_cell(event.shift, event.interval),
-          count_cell(static_cast<std::int64_t>(event.series.size())),
+          count_cell(event.series.size()),
           text_cell(why(event))};
 }
 
@@ -178,9 +174,9 @@ Section suspect_section(const History& history) {
   Table table{"suspects",
               "",
               {{"id", "suspect"},
-               {"between", "between"},
-               {"series", "series"},
-               {"shift", "speed", Align::right},
+               {"between"},
+               {"series"},
+               right("shift", "speed"),
                {"needs", "nights still needed"},
                {"note", ""}},
               {}};
@@ -236,19 +232,19 @@ Section silent_section(const History& history, const View& view) {
 Section noise_section(const History& history) {
   Table table{"noise",
               "",
-              {{"family", "family"},
-               {"series", "series", Align::right},
-               {"detectable", "detectable", Align::right},
-               {"within", "in a run", Align::right},
-               {"runs", "of runs", Align::right},
-               {"nights", "of nights", Align::right},
-               {"machines", "of machines", Align::right},
+              {{"family"},
+               right("series"),
+               right("detectable"),
+               right("within", "in a run"),
+               right("runs", "of runs"),
+               right("nights", "of nights"),
+               right("machines", "of machines"),
                {"buy", "what would help"}},
               {}};
   const auto known = detectable(history);
   for (const Variation& one : variations(history.contents, history.series, history.analysis.series)) {
     const auto at = known.find(one.family);
-    table.rows.push_back({text_cell(one.family), count_cell(static_cast<std::int64_t>(one.series)),
+    table.rows.push_back({text_cell(one.family), count_cell(one.series),
                           at == known.end() ? no_cell() : report::share_cell(at->second), share(one.within_run),
                           share(one.between_runs), share(one.between_nights), share(one.between_machines),
                           text_cell(one.advice)});
@@ -299,12 +295,7 @@ Section series_section(const History& history, const std::vector<std::size_t>& c
                         {}};
   Table table{"series",
               "",
-              {{"series", "series"},
-               {"nights", "nights", Align::right},
-               {"first", "first", Align::right},
-               {"last", "last", Align::right},
-               {"noise", "noise", Align::right},
-               {"detectable", "detectable", Align::right}},
+              {{"series"}, right("nights"), right("first"), right("last"), right("noise"), right("detectable")},
               {}};
   std::size_t left_out = 0;
   for (const std::size_t index : chosen) {
@@ -313,7 +304,7 @@ Section series_section(const History& history, const std::vector<std::size_t>& c
     const auto from = view.since ? one.at_or_after(*view.since) : std::optional<std::size_t>(0);
     if (!from || (table.rows.size() == max_rows && ++left_out > 0)) continue;
     const auto cell = [&](double value) { return report::quantity_cell({one.figure(value), {}}, one.identity.unit); };
-    table.rows.push_back({text_cell(one.name), count_cell(static_cast<std::int64_t>(one.track.nights.size() - *from)),
+    table.rows.push_back({text_cell(one.name), count_cell(one.track.nights.size() - *from),
                           cell(one.track.values[*from]), cell(one.track.values.back()), report::share_cell(state.sigma),
                           share(smallest_alarm(state, history.options))});
     if (figure.curves.size() == 5) continue;
@@ -327,7 +318,7 @@ Section series_section(const History& history, const std::vector<std::size_t>& c
 
 std::string counts(const History& history) {
   const std::vector<Event>& events = history.found.events;
-  const auto count = [&](auto test) { return std::count_if(events.begin(), events.end(), test); };
+  const auto count = [&](auto test) { return std::ranges::count_if(events, test); };
   const auto of = [&](EventKind kind) {
     return count([&](const Event& one) { return one.kind == kind && one.state == EventState::open; });
   };
@@ -353,9 +344,7 @@ Document headed(const History& history) {
     arrived += fmt::format(", {} of them on another machine", history.arrival.replaced.size());
   document.headline = fmt::format("{} series, {}; {}", format_number(static_cast<double>(history.series.size()), 0),
                                   promise(history.options), arrived);
-  const auto any = [&](auto test) {
-    return std::any_of(history.found.events.begin(), history.found.events.end(), test);
-  };
+  const auto any = [&](auto test) { return std::ranges::any_of(history.found.events, test); };
   if (any([](const Event& event) { return event.alarms(); }))
     document.tone = Tone::bad;
   else if (!history.arrival.enough() || history.arrival.judged == 0 || sight_of(history).is_blind() ||
@@ -395,8 +384,7 @@ EventSet seen(const History& history, const View& view) {
   std::erase_if(set.events, [&](const Event& event) {
     if (view.since && event.first_after < *view.since) return true;
     if (event.series.empty()) return !view.shows(event.subject);
-    return std::none_of(event.series.begin(), event.series.end(),
-                        [&](const EventSeries& one) { return shown(one.series); });
+    return std::ranges::none_of(event.series, [&](const EventSeries& one) { return shown(one.series); });
   });
   std::erase_if(set.suspects, [&](const Suspect& suspect) { return !shown(suspect.series); });
   return set;
@@ -451,7 +439,7 @@ Document short_document(const History& history) {
   for (const auto& [family, share] : detectable(history))
     if (families.size() < 8) families.push_back(fmt::format("{} {}", family, format_percent(share)));
   if (!families.empty()) rest += fmt::format("Detectable: {}. ", fmt::join(families, ", "));
-  rest += fmt::format("{}", fmt::join(exceptions(history), " "));
+  rest += joined(exceptions(history), " ");
   section.blocks.push_back(report::Text{rest});
   document.sections.push_back(std::move(section));
   return document;

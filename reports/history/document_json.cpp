@@ -62,8 +62,8 @@ report::TestSuite history_suite(const History& history, const Outcome& outcome) 
     const Sight sight = sight_of(history, series);
     if (sight.is_blind())
       test.message = sight.text();
-    else if (std::none_of(series.begin(), series.end(),
-                          [&](std::size_t i) { return history.series[i].track.nights.back() == history.arrival.last; }))
+    else if (std::ranges::none_of(
+                 series, [&](std::size_t i) { return history.series[i].track.nights.back() == history.arrival.last; }))
       test.message = "none of its series arrived";
     if (!test.message.empty()) test.outcome = TestCase::Outcome::skipped;
   }

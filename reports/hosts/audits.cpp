@@ -26,32 +26,17 @@ constexpr std::size_t max_listed = 8;  // hosts, problems in a cell
 
 std::string value_text(const std::optional<std::string>& value) { return value ? one_line(*value, 60) : "none"; }
 
-std::string names_text(const std::vector<std::string>& names) {
-  const std::size_t shown = std::min(names.size(), max_listed);
-  std::string text =
-      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
-  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
-}
-
 // "xid-fatal 0000:1b:00.0, no-swap": faults first, as the audit lists them.
 std::string problems_text(const AuditedHost& host) {
   std::vector<std::string> names;
   for (const Finding& problem : host.problems)
     if (problem.severity != Severity::info)
       names.push_back(problem.id + (problem.device.empty() ? "" : " " + one_line(problem.device, 40)));
-  return names_text(names);
+  return first_few(names, max_listed);
 }
 
 Table host_table(const std::vector<AuditedHost>& hosts) {
-  Table table{"hosts",
-              "",
-              {{"host", "host"},
-               {"state", "state"},
-               {"faults", "faults", Align::right},
-               {"warnings", "warnings", Align::right},
-               {"problems", "problems"}},
-              {}};
+  Table table{"hosts", "", {{"host"}, {"state"}, right("faults"), right("warnings"), {"problems"}}, {}};
   for (const AuditedHost& host : hosts) {
     const bool ok = host.state == AuditState::ok;
     const std::size_t faults = host.count(Severity::fault), warnings = host.count(Severity::warning);
@@ -81,19 +66,11 @@ Table problem_table(const std::vector<AuditedHost>& hosts) {
       if (!kind.first) kind.first = &problem;
       if (kind.hosts.empty() || kind.hosts.back() != host.host) kind.hosts.push_back(host.host);
     }
-  Table table{"problems",
-              "",
-              {{"problem", "problem"},
-               {"severity", "severity"},
-               {"hosts", "hosts"},
-               {"seen", "seen"},
-               {"meaning", "meaning"},
-               {"fix", "fix"}},
-              {}};
+  Table table{"problems", "", {{"problem"}, {"severity"}, {"hosts"}, {"seen"}, {"meaning"}, {"fix"}}, {}};
   for (const auto& [key, kind] : kinds)
     table.rows.push_back({{key.second, nullptr},
                           {word_of(kind.first->severity), nullptr, key.first ? Tone::warn : Tone::bad},
-                          {names_text(kind.hosts), nullptr},
+                          {first_few(kind.hosts, max_listed), nullptr},
                           {kind.first->seen, nullptr},
                           {kind.first->meaning, nullptr},
                           {kind.first->fix, nullptr}});
@@ -106,8 +83,8 @@ std::string effect_text(const DriftEffect& effect) {
 }
 
 Table drift_table(const std::vector<Drift>& drift) {
-  Table table{"drift", "", {{"fact", "fact"}, {"majority", "most have"}, {"differ", "who differs"}}, {}};
-  const bool effects = std::any_of(drift.begin(), drift.end(), [](const Drift& one) { return one.effect; });
+  Table table{"drift", "", {{"fact"}, {"majority", "most have"}, {"differ", "who differs"}}, {}};
+  const bool effects = std::ranges::any_of(drift, [](const Drift& one) { return one.effect.has_value(); });
   if (effects) table.columns.push_back({"effect", "most affected figure"});
   for (const Drift& one : drift) {
     std::vector<std::string> differ;
@@ -115,7 +92,7 @@ Table drift_table(const std::vector<Drift>& drift) {
     table.rows.push_back(
         {{one.fact, nullptr},
          {one.tie ? "no majority" : fmt::format("{} ({})", value_text(one.majority), one.count), nullptr},
-         {names_text(differ), nullptr, Tone::warn}});
+         {first_few(differ, max_listed), nullptr, Tone::warn}});
     if (effects) table.rows.back().push_back({one.effect ? effect_text(*one.effect) : "", nullptr});
   }
   return table;
@@ -150,8 +127,7 @@ Document audit_document(const AuditedFleet& fleet) {
   }
   Document document;
   document.title = "Audit of hosts";
-  document.headline =
-      fmt::format("{} of {} answered", answered, plural(static_cast<std::int64_t>(hosts.size()), "host"));
+  document.headline = fmt::format("{} of {} answered", answered, plural(hosts.size(), "host"));
   document.verdict = fmt::format("with faults: {} · without: {} · not audited: {} · facts that differ: {}", faulty,
                                  answered - faulty, hosts.size() - answered, drift.size());
   document.tone = fleet.code() != ExitCode::ok ? Tone::bad : drift.empty() ? Tone::good : Tone::warn;

@@ -35,15 +35,14 @@ class Pairs {
  public:
   Pairs(const Record& record) : record_(record), matrix_(*record.matrix) {
     std::set<std::string> distinct;
-    for (const int rank : matrix_.ranks) distinct.insert(names_.emplace_back(host_of(rank)));
+    for (const int rank : matrix_.ranks) distinct.insert(names_.emplace_back(record.host_of(rank)));
     if (distinct.size() < names_.size() || distinct.contains(""))
       for (std::size_t i = 0; i < names_.size(); ++i) names_[i] = fmt::format("rank {}", matrix_.ranks[i]);
     for (std::size_t a = 0; a < names_.size(); ++a)
       for (std::size_t b = 0; b < names_.size(); ++b)
         if (const double value = matrix_.at(a, b); a != b && std::isfinite(value) && value > 0)
           pairs_.push_back({a, b, value});
-    std::stable_sort(pairs_.begin(), pairs_.end(),
-                     [&](const Pair& a, const Pair& b) { return worse(a.value, b.value); });
+    std::ranges::stable_sort(pairs_, [&](const Pair& a, const Pair& b) { return worse(a.value, b.value); });
     std::vector<double> values;
     for (const Pair& pair : pairs_) values.push_back(pair.value);
     if (!values.empty()) middle_ = median(values);
@@ -74,10 +73,7 @@ class Pairs {
   Table slowest() const {
     Table table{"slowest_pairs",
                 "The slowest pairs",
-                {{"from", "from"},
-                 {"to", "to"},
-                 {"value", matrix_.metric, Align::right},
-                 {"times", "of the median", Align::right}},
+                {{"from"}, {"to"}, right("value", matrix_.metric), right("times", "of the median")},
                 {}};
     for (std::size_t i = 0; i < std::min(pairs_.size(), max_pairs); ++i) {
       const Pair& pair = pairs_[i];
@@ -97,8 +93,8 @@ class Pairs {
     std::string title = fmt::format("{}, {}, from row to column", matrix_.metric, unit.name);
     if (shown.size() < members())
       title += fmt::format("; the {} of {} with the slowest links", shown.size(), members());
-    Table table{"pairs", std::move(title), {{"from", "from"}}, {}};
-    for (const std::size_t to : shown) table.columns.push_back({"to_" + names_[to], names_[to], Align::right});
+    Table table{"pairs", std::move(title), {{"from"}}, {}};
+    for (const std::size_t to : shown) table.columns.push_back(right("to_" + names_[to], names_[to]));
     for (const std::size_t from : shown) {
       std::vector<Cell> row{{names_[from], nullptr}};
       for (const std::size_t to : shown) row.push_back(cell(from, to, unit));
@@ -108,11 +104,6 @@ class Pairs {
   }
 
  private:
-  std::string host_of(int rank) const {
-    for (const RankResult& one : record_.ranks)
-      if (one.rank == rank) return one.host;
-    return {};
-  }
   bool worse(double a, double b) const { return matrix_.better == Better::higher ? a < b : a > b; }
   std::string text(double value) const { return format_quantity(value, matrix_.unit); }
 
@@ -134,7 +125,7 @@ class Pairs {
     Cell cell{fmt::format("{:.{}f}", shown, shown < 10 ? 2 : shown < 100 ? 1 : 0), value};
     cell.sort = value;
     const double times = matrix_.better == Better::higher ? middle_ / value : value / middle_;
-    cell.heat = static_cast<int>(std::upper_bound(shades.begin(), shades.end(), times) - shades.begin());
+    cell.heat = static_cast<int>(std::ranges::upper_bound(shades, times) - shades.begin());
     return cell;
   }
 

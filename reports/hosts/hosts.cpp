@@ -42,7 +42,7 @@ std::string score_text(double z) {
 }
 
 const HostFigure& with_value(const HostCase& one, double value) {
-  return *std::find_if(one.hosts.begin(), one.hosts.end(), [&](const HostFigure& h) { return h.value == value; });
+  return *std::ranges::find(one.hosts, value, &HostFigure::value);
 }
 
 // "310 GFLOP/s, 25 % below the median of 16 hosts (z -9.1)".
@@ -69,13 +69,13 @@ std::vector<Block> words(const std::vector<HostCase>& cases) {
   }
   std::vector<Found> found;
   for (auto& [host, one] : by_host) found.push_back(std::move(one));
-  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+  std::ranges::sort(found, [](const Found& a, const Found& b) {
     if (a.in.size() != b.in.size()) return a.in.size() > b.in.size();
     return natural_less(a.host, b.host);
   });
   std::vector<Block> blocks;
   for (std::size_t i = 0; i < std::min(found.size(), max_named); ++i) {
-    const auto farthest = std::max_element(found[i].in.begin(), found[i].in.end(), [](const auto& a, const auto& b) {
+    const auto farthest = std::ranges::max_element(found[i].in, [](const auto& a, const auto& b) {
       const auto off = [](const auto& x) { return std::abs(*x.second->value / x.first->middle() - 1); };
       return off(a) < off(b);
     });
@@ -96,19 +96,19 @@ std::vector<Block> words(const std::vector<HostCase>& cases) {
 
 std::size_t outliers_of(const HostCase& one) {
   return static_cast<std::size_t>(
-      std::count_if(one.hosts.begin(), one.hosts.end(), [&](const HostFigure& host) { return one.outlier(host); }));
+      std::ranges::count_if(one.hosts, [&](const HostFigure& host) { return one.outlier(host); }));
 }
 
 Table summary(const std::vector<HostCase>& cases) {
   Table table{"hosts",
               "",
-              {{"case", "case"},
-               {"hosts", "hosts", Align::right},
-               {"median", "median host", Align::right},
+              {{"case"},
+               right("hosts"),
+               right("median", "median host"),
                {"least", "min"},
                {"most", "max"},
-               {"spread", "spread", Align::right},
-               {"outliers", "outliers", Align::right}},
+               right("spread"),
+               right("outliers")},
               {}};
   for (const HostCase& one : cases) {
     if (table.rows.size() >= max_rows) break;
@@ -141,15 +141,14 @@ Cell host_cell(const HostCase& one, const HostFigure& host) {
 
 Table side_by_side(const std::vector<HostCase>& cases, const std::set<std::string>& names) {
   std::vector<std::string> hosts(names.begin(), names.end());
-  std::sort(hosts.begin(), hosts.end(), natural_less);
-  Table table{"hosts_side_by_side", "Side by side", {{"case", "case"}}, {}};
-  for (const std::string& host : hosts) table.columns.push_back({"host_" + host, host, Align::right});
+  std::ranges::sort(hosts, natural_less);
+  Table table{"hosts_side_by_side", "Side by side", {{"case"}}, {}};
+  for (const std::string& host : hosts) table.columns.push_back(right("host_" + host, host));
   for (const HostCase& one : cases) {
     if (table.rows.size() >= max_rows) break;
     std::vector<Cell> row{{one.title, one.hosts.front().newest->record->key}};
     for (const std::string& name : hosts) {
-      const auto found =
-          std::find_if(one.hosts.begin(), one.hosts.end(), [&](const HostFigure& h) { return h.host == name; });
+      const auto found = std::ranges::find(one.hosts, name, &HostFigure::host);
       row.push_back(found == one.hosts.end() ? no_cell() : host_cell(one, *found));
     }
     table.rows.push_back(std::move(row));
@@ -161,13 +160,13 @@ Table side_by_side(const std::vector<HostCase>& cases, const std::set<std::strin
 Section figures(const std::vector<HostCase>& cases) {
   Table table{"host_figures",
               "",
-              {{"case", "case"},
-               {"host", "host"},
-               {"median", "figure", Align::right},
-               {"ci95", "95 %", Align::right},
-               {"off", "off the median", Align::right},
-               {"z", "robust z", Align::right},
-               {"runs", "runs", Align::right}},
+              {{"case"},
+               {"host"},
+               right("median", "figure"),
+               right("ci95", "95 %"),
+               right("off", "off the median"),
+               right("z", "robust z"),
+               right("runs")},
               {}};
   std::size_t left_out = 0;
   for (const HostCase& one : cases) {
@@ -175,8 +174,7 @@ Section figures(const std::vector<HostCase>& cases) {
     for (const HostFigure& host : one.hosts) hosts.push_back(&host);
     const double middle = one.middle();
     const auto off = [&](const HostFigure* host) { return host->value ? std::abs(*host->value - middle) : HUGE_VAL; };
-    std::stable_sort(hosts.begin(), hosts.end(),
-                     [&](const HostFigure* a, const HostFigure* b) { return off(a) > off(b); });
+    std::ranges::stable_sort(hosts, [&](const HostFigure* a, const HostFigure* b) { return off(a) > off(b); });
     for (const HostFigure* host : hosts) {
       if (table.rows.size() >= max_rows) {
         ++left_out;
@@ -210,7 +208,7 @@ std::vector<Section> host_sections(const RunSet& runs) {
   std::vector<HostCase> cases = cases_by_host(runs);
   if (cases.empty()) return {};
   // Cases with outliers first.
-  std::stable_partition(cases.begin(), cases.end(), [](const HostCase& one) { return outliers_of(one) > 0; });
+  std::ranges::stable_partition(cases, [](const HostCase& one) { return outliers_of(one) > 0; });
   std::set<std::string> names;
   for (const HostCase& one : cases)
     for (const HostFigure& host : one.hosts) names.insert(host.host);

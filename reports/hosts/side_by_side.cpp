@@ -51,7 +51,7 @@ HostCase case_of(const CaseGroup& group) {
     if (!values.empty()) one.values.push_back(*(figure.value = median(values)));
     one.hosts.push_back(std::move(figure));
   }
-  std::sort(one.values.begin(), one.values.end());
+  std::ranges::sort(one.values);
   if (one.values.size() >= static_cast<std::size_t>(fewest_for_outliers)) one.statistics = robust(one.values);
   return one;
 }
@@ -115,8 +115,8 @@ std::vector<HostCase> cases_by_host(const RunSet& runs) {
       for (const Entry* entry : entries)
         if (figure_of(*entry)) ++protocols[protocol_of(*entry->record)];
     if (protocols.empty()) continue;
-    const auto most = std::max_element(protocols.begin(), protocols.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most =
+        std::ranges::max_element(protocols, [](const auto& a, const auto& b) { return a.second < b.second; });
     for (const auto& [protocol, count] : protocols) {
       CaseGroup alike{{}, group.kind};
       for (const auto& [host, entries] : group.hosts)

@@ -2,14 +2,19 @@
 // layout.
 #pragma once
 
+#include "harness/core/words.h"
 #include "harness/json/fwd.h"
 #include "harness/statistics/direction.h"
 #include "harness/statistics/statistics.h"
 
 #include <nlohmann/json.hpp>
 
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -17,6 +22,10 @@ namespace assay::report {
 
 // How good or bad a cell or verdict is; renderers choose colour and sign.
 enum class Tone { plain, good, warn, bad, faint };
+using assay::name_of;
+// How one renderer shows tones, in the order of Tone.
+using ToneWords = std::array<std::string_view, 5>;
+constexpr std::string_view name_of(Tone tone, const ToneWords& words) { return words[static_cast<std::size_t>(tone)]; }
 
 constexpr Tone tone_of(Direction direction) {
   switch (direction) {
@@ -41,9 +50,13 @@ enum class Align { left, right };
 
 struct Column {
   std::string id;  // member name in JSON
-  std::string title;
+  std::string title = id;
   Align align = Align::left;
 };
+
+// A column of numbers.
+inline Column right(const std::string& id) { return {id, id, Align::right}; }
+inline Column right(std::string id, std::string title) { return {std::move(id), std::move(title), Align::right}; }
 
 struct Table {
   std::string id;
@@ -78,6 +91,7 @@ struct Point {
 };
 
 enum class Mark { line, points, line_and_points, bars };
+constexpr auto words(Mark) { return std::to_array<std::string_view>({"line", "points", "both", "bars"}); }
 
 struct Curve {
   std::string name;

@@ -9,6 +9,4 @@ std::string plus_minus(double fraction) {
   return fmt::format("± {:.{}f} %", percent, percent < 10 ? 1 : 0);
 }
 
-std::string joined(const std::vector<int>& numbers) { return fmt::format("{}", fmt::join(numbers, ", ")); }
-
 }  // namespace assay::report

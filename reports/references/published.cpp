@@ -57,27 +57,24 @@ PublishedFigure read_figure(const Cursor& at, const std::vector<std::string>& ha
   return figure;
 }
 
-void read_file(const fs::path& file, std::vector<PublishedFigure>& all) {
-  static const std::vector<std::string> names = {"schema", "description", "match", "figures"};
-  const Json json = read_json(file);
-  Problems problems(file.string());
-  const Cursor root(json, problems);
-  if (!root.object() || !root.schema(published_schema)) problems.raise();
-  root.only(names);
-  if (const auto description = root.find("description")) description->text();
-  std::vector<std::string> hardware;
-  if (const auto match = root.need("match"))
-    for (const Cursor& pattern : match->elements()) hardware.push_back(filled_text(pattern));
-  if (const auto figures = root.need("figures"))
-    for (const Cursor& each : figures->elements()) all.push_back(read_figure(each, hardware));
-  problems.raise();
+std::vector<PublishedFigure> read_file(const fs::path& file) {
+  return read_strictly(file, published_schema, {"schema", "description", "match", "figures"}, [](const Cursor& root) {
+    root.text_of("description");
+    std::vector<std::string> hardware;
+    if (const auto match = root.need("match"))
+      for (const Cursor& pattern : match->elements()) hardware.push_back(filled_text(pattern));
+    std::vector<PublishedFigure> figures;
+    if (const auto list = root.need("figures"))
+      for (const Cursor& each : list->elements()) figures.push_back(read_figure(each, hardware));
+    return figures;
+  });
 }
 
 }  // namespace
 
 std::vector<PublishedFigure> load_published(const fs::path& folder) {
   std::vector<PublishedFigure> all;
-  for (const fs::path& file : json_files(folder)) read_file(file, all);
+  for (const fs::path& file : json_files(folder)) std::ranges::move(read_file(file), std::back_inserter(all));
   return all;
 }
 

@@ -32,14 +32,7 @@ std::vector<std::size_t> curve_lengths(const Document& document) {
   return lengths;
 }
 
-std::string_view band_class(Tone tone) {
-  switch (tone) {
-    case Tone::good: return "good";
-    case Tone::warn: return "warn";
-    case Tone::bad: return "bad";
-    default: return "plain";
-  }
-}
+std::string_view band_class(Tone tone) { return name_of(tone, {"plain", "good", "warn", "bad", "plain"}); }
 
 std::string head(const Document& document, bool charts) {
   // Without an icon here browsers would request one.

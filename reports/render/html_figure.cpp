@@ -15,16 +15,6 @@ namespace assay::report {
 
 namespace {
 
-const char* name_of(Mark mark) {
-  switch (mark) {
-    case Mark::line: return "line";
-    case Mark::points: return "points";
-    case Mark::line_and_points: return "both";
-    case Mark::bars: break;
-  }
-  return "bars";
-}
-
 Json scale_json(const Axis& axis, const Scale& scale) {
   Json ticks = Json::array();
   for (const Tick& tick : scale.ticks) ticks.push_back({tick.at, printable(tick.label)});

@@ -104,14 +104,7 @@ std::string Ids::target(const std::string& name) const {
 }
 
 std::string_view sign_html(Tone tone) {
-  switch (tone) {
-    case Tone::good: return "<i class=good>✓</i> ";
-    case Tone::warn: return "<i class=warn title=attention>!</i> ";
-    case Tone::bad: return "<i class=bad>✗</i> ";
-    case Tone::plain:
-    case Tone::faint: break;
-  }
-  return "";
+  return name_of(tone, {"", "<i class=good>✓</i> ", "<i class=warn title=attention>!</i> ", "<i class=bad>✗</i> ", ""});
 }
 
 std::string short_number(double value) {

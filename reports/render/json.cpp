@@ -48,14 +48,7 @@ Json figure_json(const Figure& figure) {
           {"curves", std::move(curves)}};
 }
 
-std::string_view state_name(Tone tone) {
-  switch (tone) {
-    case Tone::good: return "good";
-    case Tone::warn: return "warn";
-    case Tone::bad: return "bad";
-    default: return "unknown";
-  }
-}
+std::string_view state_name(Tone tone) { return name_of(tone, {"unknown", "good", "warn", "bad", "unknown"}); }
 
 // The worst of all: what is unknown is worse than good.
 std::string_view worst_state(const std::vector<Answer>& answers) {

@@ -10,13 +10,7 @@ namespace assay::report {
 
 namespace {
 
-std::string sign(Tone tone) {
-  switch (tone) {
-    case Tone::bad: return "**✗** ";
-    case Tone::warn: return "⚠ ";
-    default: return "";
-  }
-}
+std::string sign(Tone tone) { return std::string(name_of(tone, {"", "", "⚠ ", "**✗** ", ""})); }
 
 void table_markdown(std::string& out, const Table& table) {
   if (!table.title.empty()) out += "**" + markdown_escape(table.title) + "**\n\n";

@@ -12,16 +12,7 @@ namespace assay::report {
 
 namespace {
 
-std::string_view colour_of(Tone tone) {
-  switch (tone) {
-    case Tone::good: return "\x1b[32m";
-    case Tone::warn: return "\x1b[33m";
-    case Tone::bad: return "\x1b[1;31m";
-    case Tone::faint: return "\x1b[2m";
-    case Tone::plain: break;
-  }
-  return "";
-}
+std::string_view colour_of(Tone tone) { return name_of(tone, {"", "\x1b[32m", "\x1b[33m", "\x1b[1;31m", "\x1b[2m"}); }
 
 // A terminal has one shade for the slower half of a heat map.
 Tone tone_of(const Cell& cell) { return cell.tone == Tone::plain && cell.heat >= 3 ? Tone::warn : cell.tone; }

@@ -135,13 +135,13 @@ std::string roofs_text(const Roofs& roofs) {
 Table dot_table(const std::vector<Dot>& dots, const Roofs& roofs, const std::string& id) {
   Table table{id,
               "",
-              {{"case", "case"},
-               {"intensity", "FLOP per byte", Align::right},
-               {"rate", "rate", Align::right},
+              {{"case"},
+               right("intensity", "FLOP per byte"),
+               right("rate"),
                {"bound", "bound by"},
-               {"of_roof", "of the measured roof", Align::right}}};
+               right("of_roof", "of the measured roof")}};
   const bool sheet = roofs.sheet_compute || roofs.sheet_memory;
-  if (sheet) table.columns.push_back({"of_sheet", "of the sheet's roof", Align::right});
+  if (sheet) table.columns.push_back(right("of_sheet", "of the sheet's roof"));
   const bool both = roofs.compute && roofs.memory;
   for (const Dot& dot : dots) {
     if (table.rows.size() == max_rows) break;
@@ -203,13 +203,13 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
                                    std::span<const HardwareSheet> sheets) {
   Table table{"mfu",
               "",
-              {{"case", "case"},
-               {"model_flops", "model FLOPs", Align::right},
+              {{"case"},
+               right("model_flops", "model FLOPs"),
                {"gemm", "best GEMM of the run"},
-               {"gemm_rate", "its rate", Align::right},
-               {"mfu_gemm", "MFU of that", Align::right},
-               {"sheet", "sheet's peak", Align::right},
-               {"mfu_sheet", "MFU of the sheet", Align::right}}};
+               right("gemm_rate", "its rate"),
+               right("mfu_gemm", "MFU of that"),
+               right("sheet", "sheet's peak"),
+               right("mfu_sheet", "MFU of the sheet")}};
   std::set<std::string> formulas, sources;
   bool lacks = false;
   for (const MachineRuns& machine : machines) {

@@ -68,13 +68,13 @@ std::optional<Table> efficiency_table(const std::vector<Series>& series, Mode mo
   Table table{mode == Mode::strong ? "strong" : "weak",
               mode == Mode::strong ? "Strong scaling, N0 T(N0) / (N T(N)): fixed global batch; exposed: communication"
                                    : "Weak scaling, T(N0) / T(N): fixed batch per rank; exposed: communication",
-              {{"series", "series"},
-               {"ranks", "ranks", Align::right},
-               {"time", "time", Align::right},
-               {"efficiency", "efficiency", Align::right},
-               {"efficiency_ci95", "95 %", Align::right},
-               {"exposed", "exposed", Align::right},
-               {"runs", "runs", Align::right}}};
+              {{"series"},
+               right("ranks"),
+               right("time"),
+               right("efficiency"),
+               right("efficiency_ci95", "95 %"),
+               right("exposed"),
+               right("runs")}};
   for (const Series& each : series) {
     if (each.mode != mode) continue;
     for (std::size_t i = 0; i < each.points.size(); ++i) {
@@ -96,11 +96,7 @@ std::optional<Table> excluded_table(const std::vector<Excluded>& excluded) {
   if (excluded.empty()) return std::nullopt;
   Table table{"kept_apart",
               "Left out of the figures above",
-              {{"case", "case"},
-               {"ranks", "ranks"},
-               {"reason", "reason"},
-               {"records", "records", Align::right},
-               {"place", "first one"}}};
+              {{"case"}, {"ranks"}, {"reason"}, right("records"), {"place", "first one"}}};
   for (const Excluded& each : excluded) {
     Cell place = text_cell(each.first.place());
     place.link = each.first.anchor();

@@ -95,14 +95,14 @@ std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
   if (fits.empty()) return std::nullopt;
   Table table{"amdahl",
               "Amdahl: T(N) = T(1) (s + (1-s)/N); s is all that is not divided between ranks, including communication",
-              {{"series", "series"},
-               {"serial", "serial fraction s", Align::right},
-               {"serial_ci95", "95 %", Align::right},
-               {"time_1", "T(1)", Align::right},
-               {"limit", "max speed-up 1/s", Align::right},
-               {"rms", "residual", Align::right},
-               {"sizes", "world sizes", Align::right},
-               {"remark", "remark"}}};
+              {{"series"},
+               right("serial", "serial fraction s"),
+               right("serial_ci95", "95 %"),
+               right("time_1", "T(1)"),
+               right("limit", "max speed-up 1/s"),
+               right("rms", "residual"),
+               right("sizes", "world sizes"),
+               {"remark"}}};
   for (const StrongFit& fit : fits) {
     const Amdahl& amdahl = fit.amdahl;
     std::string remark;
@@ -124,12 +124,12 @@ std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
 std::optional<Table> prediction_table(const std::vector<SeriesPrediction>& predictions) {
   Table table{"prediction",
               "The next world sizes, by a model of all sizes but the largest, which tests it",
-              {{"series", "series"},
-               {"ranks", "ranks", Align::right},
-               {"time", "time", Align::right},
-               {"time_ci95", "95 %", Align::right},
-               {"efficiency", "efficiency", Align::right},
-               {"hold_out_error", "error at the largest", Align::right}}};
+              {{"series"},
+               right("ranks"),
+               right("time"),
+               right("time_ci95", "95 %"),
+               right("efficiency"),
+               right("hold_out_error", "error at the largest")}};
   for (const auto& [series, prediction] : predictions) {
     const auto row = [&, &title = series->title, &judged = prediction](int ranks, Cell time, Cell interval,
                                                                        Cell share) {
@@ -153,13 +153,13 @@ std::optional<Table> model_table(const std::vector<SeriesPrediction>& prediction
   if (predictions.empty()) return std::nullopt;
   Table table{"prediction_models",
               "The models behind the predictions, tested on the largest world size, which was held out",
-              {{"series", "series"},
-               {"model", "model"},
-               {"rms", "residual", Align::right},
-               {"held_out", "held out", Align::right},
-               {"measured", "measured", Align::right},
-               {"predicted", "predicted", Align::right},
-               {"error", "error", Align::right}}};
+              {{"series"},
+               {"model"},
+               right("rms", "residual"),
+               right("held_out", "held out"),
+               right("measured"),
+               right("predicted"),
+               right("error")}};
   for (const auto& [series, prediction] : predictions)
     table.rows.push_back({text_cell(series->title),
                           text_cell(prediction.model),
@@ -175,13 +175,13 @@ std::optional<Table> message_table(const std::vector<FittedLine>& lines) {
   Table table{"collectives",
               "Collectives: time A + S/B for a message of S bytes; from n1/2 = A B on, bandwidth dominates",
               {{"series", "collective"},
-               {"ranks", "ranks", Align::right},
-               {"sizes", "sizes"},
-               {"latency", "latency A", Align::right},
-               {"bandwidth", "algbw B", Align::right},
-               {"half_size", "n1/2", Align::right},
-               {"rms", "residual", Align::right},
-               {"remark", "remark"}}};
+               right("ranks"),
+               {"sizes"},
+               right("latency", "latency A"),
+               right("bandwidth", "algbw B"),
+               right("half_size", "n1/2"),
+               right("rms", "residual"),
+               {"remark"}}};
   for (const FittedLine& line : lines) {
     if (!line.fit) continue;
     // Coefficients of a line that does not fit would be mistaken for figures of the machine.
@@ -200,13 +200,13 @@ std::optional<Table> line_table(const std::vector<FittedLine>& lines) {
   Table table{"collective_fits",
               "Collectives: the fits of A + S/B, with intervals",
               {{"series", "collective"},
-               {"ranks", "ranks", Align::right},
-               {"sizes", "sizes"},
-               {"points", "points", Align::right},
-               {"latency_ci95", "latency A, 95 %", Align::right},
-               {"bandwidth_ci95", "algbw B, 95 %", Align::right},
-               {"half_size_ci95", "n1/2, 95 %", Align::right},
-               {"remark", "remark"}}};
+               right("ranks"),
+               {"sizes"},
+               right("points"),
+               right("latency_ci95", "latency A, 95 %"),
+               right("bandwidth_ci95", "algbw B, 95 %"),
+               right("half_size_ci95", "n1/2, 95 %"),
+               {"remark"}}};
   for (const FittedLine& line : lines) {
     const auto of = [&](std::optional<Estimate> LineFit::*member) {
       return holds(line) ? (*line.fit).*member : std::optional<Estimate>();
@@ -225,17 +225,17 @@ std::optional<Table> form_table(const std::vector<FittedForms>& all) {
   Table table{"collective_forms",
               "Which algorithm: each form fitted over all world sizes; α per message, B per link",
               {{"series", "collective"},
-               {"form", "form"},
+               {"form"},
                {"formula", "t(n, S)"},
-               {"ranks", "ranks"},
-               {"sizes", "sizes"},
-               {"alpha", "α", Align::right},
-               {"alpha_ci95", "95 %", Align::right},
-               {"bandwidth", "B", Align::right},
-               {"bandwidth_ci95", "95 %", Align::right},
-               {"rms", "residual", Align::right},
-               {"verdict", "verdict"},
-               {"source", "source"}}};
+               {"ranks"},
+               {"sizes"},
+               right("alpha", "α"),
+               right("alpha_ci95", "95 %"),
+               right("bandwidth", "B"),
+               right("bandwidth_ci95", "95 %"),
+               right("rms", "residual"),
+               {"verdict"},
+               {"source"}}};
   for (const FittedForms& fitted : all) {
     for (const FormFit& fit : fitted.forms) {
       // Coefficients of a form that does not fit would be mistaken for figures of the machine.
@@ -263,13 +263,13 @@ std::optional<Table> form_table(const std::vector<FittedForms>& all) {
 std::optional<Table> residual_table(const std::vector<FittedLine>& lines, const std::vector<StrongFit>& fits) {
   Table table{"residuals",
               "Residuals: measured / fitted - 1",
-              {{"series", "series"},
-               {"fit", "fit"},
-               {"ranks", "ranks", Align::right},
-               {"bytes", "message", Align::right},
-               {"measured", "measured", Align::right},
-               {"fitted", "fitted", Align::right},
-               {"residual", "residual", Align::right}}};
+              {{"series"},
+               {"fit"},
+               right("ranks"),
+               right("bytes", "message"),
+               right("measured"),
+               right("fitted"),
+               right("residual")}};
   const auto row = [&](const std::string& title, const char* fit, int ranks, Cell bytes, const Estimate& measured,
                        double fitted, double residual) {
     const double error = std::expm1(residual);
@@ -296,11 +296,11 @@ std::optional<Table> rank_table(const std::vector<RankSpread>& spreads) {
   if (spreads.empty()) return std::nullopt;
   Table table{"ranks",
               "Ranks: slowest over fastest, by their own medians",
-              {{"case", "case"},
-               {"fastest", "fastest", Align::right},
-               {"slowest", "slowest", Align::right},
-               {"spread", "spread", Align::right},
-               {"slowest_rank", "slowest rank", Align::right},
+              {{"case"},
+               right("fastest"),
+               right("slowest"),
+               right("spread"),
+               right("slowest_rank", "slowest rank"),
                {"host", "its host"},
                {"times_slowest", "slowest in"}}};
   for (const RankSpread& spread : spreads) {

@@ -1,5 +1,6 @@
 #include "reports/scaling/likeness.h"
 
+#include "harness/core/text.h"
 #include "harness/json/json.h"
 #include "harness/runs/groups.h"
 #include "harness/runs/machine.h"
@@ -137,7 +138,7 @@ std::string difference(const Entry& entry, const Likeness& own, const Entry& oth
       parts.push_back(
           fmt::format("different {} ({} instead of {})", names[i], or_unknown(own[i]), or_unknown(theirs[i])));
   }
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return joined(parts, "; ");
 }
 
 std::string distinction(const Likeness& own, std::span<const Likeness> all) {

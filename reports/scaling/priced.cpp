@@ -65,7 +65,7 @@ Json json_of_one(const PricedProjection& one) {
                                  {"usd_per", usd ? Json(one.cost->per) : Json()},
                                  {"measured", size.measured},
                                  {"extrapolated", size.extrapolated},
-                                 {"assumption", size.assumption.empty() ? Json() : Json(size.assumption)}});
+                                 {"assumption", or_null(size.assumption)}});
   }
   return json;
 }

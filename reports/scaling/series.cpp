@@ -1,5 +1,6 @@
 #include "reports/scaling/series.h"
 
+#include "harness/core/text.h"
 #include "harness/json/json.h"
 #include "harness/runs/figures.h"
 
@@ -146,7 +147,7 @@ std::string reason_of(const Candidate& one, const Candidate& other) {
   else if (one.split != other.split)
     parts.push_back(fmt::format("different micro-batches ({} instead of {})", known(one.split), known(other.split)));
   if (one.likeness != other.likeness) parts.push_back(difference(one.entry, one.likeness, other.entry, other.likeness));
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return joined(parts, "; ");
 }
 
 // How many of the conditions differ.

@@ -128,7 +128,7 @@ std::string order_text(const std::vector<const Sized*>& best, const SizeAnswer& 
   if (!open.empty())
     text += fmt::format("not ordered, as their ranges overlap or a price is unknown: {} and {}\n", name_of(first),
                         fmt::join(open, ", "));
-  return text + fmt::format("{}", fmt::join(prices_of_others, ""));
+  return text + joined(prices_of_others, "");
 }
 
 // The same words, up to the first number.

@@ -1,6 +1,7 @@
 #include "reports/sizing/published.h"
 
 #include "harness/json/json.h"
+#include "harness/runs/filled_text.h"
 
 namespace assay::report::sizing {
 
@@ -8,13 +9,6 @@ namespace {
 
 constexpr int published_schema = 1;
 constexpr double max_figure = 1e18;
-
-std::string text_of(const Cursor& entry, const char* name) {
-  const auto at = entry.need(name);
-  const auto text = at ? at->text() : std::nullopt;
-  if (text && text->empty()) at->error("is empty");
-  return text.value_or("");
-}
 
 std::optional<double> above_zero(const std::optional<Cursor>& at) {
   const auto value = at ? at->number(0, max_figure) : std::nullopt;
@@ -27,15 +21,14 @@ std::optional<std::int64_t> count_of(const std::optional<Cursor>& at) {
 }
 
 PublishedRun read_run(const Cursor& entry) {
-  static const std::vector<std::string> members = {"hardware", "model", "precision", "gpus",           "seq", "weights",
-                                                   "layers",   "width", "source",    "tokens_per_gpu", "mfu"};
   PublishedRun run;
   if (!entry.object()) return run;
-  entry.only(members);
-  run.hardware = text_of(entry, "hardware");
-  run.model = text_of(entry, "model");
-  run.precision = text_of(entry, "precision");
-  run.source = text_of(entry, "source");
+  entry.only({"hardware", "model", "precision", "gpus", "seq", "weights", "layers", "width", "source", "tokens_per_gpu",
+              "mfu"});
+  run.hardware = filled_text(entry.need("hardware"));
+  run.model = filled_text(entry.need("model"));
+  run.precision = filled_text(entry.need("precision"));
+  run.source = filled_text(entry.need("source"));
   run.gpus = count_of(entry.find("gpus"));
   run.seq = count_of(entry.need("seq")).value_or(1);
   run.weights = above_zero(entry.need("weights")).value_or(1);
@@ -70,7 +63,7 @@ PublishedShare read_share(const Cursor& root, const char* name, const char* figu
   std::vector<std::string> members = {figure, "source"};
   if (hours_lost) members.emplace_back("hours_lost");
   at->only(members);
-  share.source = text_of(*at, "source");
+  share.source = filled_text(at->need("source"));
   if (hours_lost) *hours_lost = above_zero(at->need("hours_lost"));
   if (const auto range = at->need(figure)) {
     const auto values = read_ascending(*range, 2);
@@ -81,14 +74,13 @@ PublishedShare read_share(const Cursor& root, const char* name, const char* figu
 }
 
 PyTorchRatio read_ratio(const Cursor& entry) {
-  static const std::vector<std::string> members = {"model", "precision", "device", "ratio", "source"};
   static const std::vector<std::string> devices = {"cpu", "cuda"};
   PyTorchRatio ratio;
   if (!entry.object()) return ratio;
-  entry.only(members);
-  ratio.model = text_of(entry, "model");
-  ratio.precision = text_of(entry, "precision");
-  ratio.source = text_of(entry, "source");
+  entry.only({"model", "precision", "device", "ratio", "source"});
+  ratio.model = filled_text(entry.need("model"));
+  ratio.precision = filled_text(entry.need("precision"));
+  ratio.source = filled_text(entry.need("source"));
   if (const auto at = entry.need("device")) ratio.device = at->choice(devices).value_or("");
   if (const auto at = entry.need("ratio")) {
     const auto values = read_ascending(*at, 3);
@@ -111,28 +103,25 @@ double PublishedRun::utilization(double peak) const {
 }
 
 Published read_published(const std::filesystem::path& file) {
-  static const std::vector<std::string> members = {"schema", "description", "training", "checkpoints",
-                                                   "idle",   "restarts",    "scaling",  "beside_pytorch"};
-  Published published;
-  const auto json = read_json(file);
-  Problems problems(file.string());
-  const Cursor root(json, problems);
-  if (root.object() && root.schema(published_schema)) {
-    root.only(members);
-    if (const auto at = root.need("training"))
-      for (const Cursor& each : at->elements()) published.training.push_back(read_run(each));
-    published.checkpoints = read_share(root, "checkpoints", "share");
-    published.idle = read_share(root, "idle", "share");
-    std::optional<double> hours_lost;
-    published.restarts = read_share(root, "restarts", "per_gpu_hour", &hours_lost);
-    published.hours_lost = hours_lost.value_or(0);
-    published.scaling = read_share(root, "scaling", "share");
-    if (published.scaling.low <= 0 || published.scaling.high > 1) root.error("scaling must be above 0 and at most 1");
-    if (const auto at = root.need("beside_pytorch"))
-      for (const Cursor& each : at->elements()) published.beside_pytorch.push_back(read_ratio(each));
-  }
-  problems.raise();
-  return published;
+  return read_strictly(
+      file, published_schema,
+      {"schema", "description", "training", "checkpoints", "idle", "restarts", "scaling", "beside_pytorch"},
+      [](const Cursor& root) {
+        Published published;
+        if (const auto at = root.need("training"))
+          for (const Cursor& each : at->elements()) published.training.push_back(read_run(each));
+        published.checkpoints = read_share(root, "checkpoints", "share");
+        published.idle = read_share(root, "idle", "share");
+        std::optional<double> hours_lost;
+        published.restarts = read_share(root, "restarts", "per_gpu_hour", &hours_lost);
+        published.hours_lost = hours_lost.value_or(0);
+        published.scaling = read_share(root, "scaling", "share");
+        if (published.scaling.low <= 0 || published.scaling.high > 1)
+          root.error("scaling must be above 0 and at most 1");
+        if (const auto at = root.need("beside_pytorch"))
+          for (const Cursor& each : at->elements()) published.beside_pytorch.push_back(read_ratio(each));
+        return published;
+      });
 }
 
 }  // namespace assay::report::sizing

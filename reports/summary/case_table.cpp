@@ -19,14 +19,11 @@ Cell published_cell(const std::vector<const PublishedFigure*>& published) {
 }  // namespace
 
 std::vector<Column> case_columns(const CaseColumns& wanted) {
-  std::vector<Column> columns{{"case", "case"},
-                              {"median", "figure", Align::right},
-                              {"ci95", "95 %", Align::right},
-                              {"of_peak", "of peak", Align::right}};
-  if (wanted.reference) columns.push_back({"reference", "of reference", Align::right});
+  std::vector<Column> columns{{"case"}, right("median", "figure"), right("ci95", "95 %"), right("of_peak", "of peak")};
+  if (wanted.reference) columns.push_back(right("reference", "of reference"));
   if (wanted.runs) {
-    columns.push_back({"runs", "runs", Align::right});
-    columns.push_back({"range", "min – max", Align::right});
+    columns.push_back(right("runs"));
+    columns.push_back(right("range", "min – max"));
   }
   if (wanted.published) columns.push_back({"published", "published by"});
   columns.push_back({"verdict", "verdict"});

@@ -29,7 +29,7 @@ std::string join_texts(const Json& list) {
   if (list.is_array())
     for (const Json& item : list)
       if (std::string text = number_text(item); !text.empty()) parts.push_back(std::move(text));
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return joined(parts);
 }
 
 // "abc123, with uncommitted changes".
@@ -52,7 +52,7 @@ Facts facts_of(const RunData& run) {
   add("processor", text("/cpu/brand"));
   add("microcode", text("/cpu/microcode"));
   add("hosts", machine.hosts.size() > 8 ? fmt::format("{} hosts, {} …", machine.hosts.size(), machine.hosts.front())
-                                        : fmt::format("{}", fmt::join(machine.hosts, ", ")));
+                                        : joined(machine.hosts));
   add("provider", machine.provider);
   add("instance type", machine.instance_type);
   add("region", machine.region);
@@ -65,7 +65,7 @@ Facts facts_of(const RunData& run) {
       std::vector<std::string> parts;
       for (const char* name : {"/name", "/uuid", "/pci", "/pci_bus_id"})
         if (std::string value = number_text(member(gpus[i], name)); !value.empty()) parts.push_back(std::move(value));
-      add(fmt::format("GPU {}", i), fmt::format("{}", fmt::join(parts, ", ")));
+      add(fmt::format("GPU {}", i), joined(parts));
     }
   if (const Json& drivers = member(environment, "/drivers"); drivers.is_object())
     for (const auto& [name, version] : drivers.items()) add("driver " + name, number_text(version));
@@ -115,9 +115,7 @@ std::map<std::string, std::string> facts_of(const RunSet& runs, const MachineRun
 }
 
 std::optional<Table> findings_table(const RunSet& runs, const std::vector<MachineRuns>& machines) {
-  Table table{"findings",
-              "Findings that affect the figures",
-              {{"severity", "severity"}, {"seen", "seen"}, {"effect", "effect"}, {"fix", "fix"}}};
+  Table table{"findings", "Findings that affect the figures", {{"severity"}, {"seen"}, {"effect"}, {"fix"}}};
   if (machines.size() > 1) table.columns.push_back({"machines", "machines"});
   std::map<std::vector<std::string>, std::vector<std::string>> found;  // severity, seen, effect, fix: machines
   for (const MachineRuns& machine : machines) {
@@ -131,9 +129,9 @@ std::optional<Table> findings_table(const RunSet& runs, const std::vector<Machin
       std::vector<Cell> row{{what[0], nullptr, warnings ? Tone::warn : Tone::plain}};
       for (std::size_t i = 1; i < what.size(); ++i) row.push_back({what[i], nullptr});
       if (machines.size() > 1)
-        row.push_back({where.size() > 2 ? fmt::format("{} and {} more", where.front(), where.size() - 1)
-                                        : fmt::format("{}", fmt::join(where, "; ")),
-                       where});
+        row.push_back(
+            {where.size() > 2 ? fmt::format("{} and {} more", where.front(), where.size() - 1) : joined(where, "; "),
+             where});
       table.rows.push_back(std::move(row));
     }
   }
@@ -148,7 +146,7 @@ std::vector<Section> environment_sections(const RunSet& runs) {
   std::vector<std::string> order;
   std::vector<std::map<std::string, std::string>> facts;
   for (std::size_t i = 0; i < columns; ++i) facts.push_back(facts_of(runs, machines[i], order));
-  Table table{"environment", "", {{"fact", "fact"}}};
+  Table table{"environment", "", {{"fact"}}};
   for (std::size_t i = 0; i < columns; ++i)
     table.columns.push_back({machines.size() == 1 ? "value" : fmt::format("machine_{}", i + 1),
                              machines.size() == 1 ? "value" : machines[i].title});

@@ -24,7 +24,7 @@ std::string why_not(const Record& record) {
   }
   if ((why.empty() || record.status == Status::error) && !record.reason.empty())
     why.push_back(first_line(record.reason));
-  return why.empty() ? "no reason given" : fmt::format("{}", fmt::join(why, "; "));
+  return why.empty() ? "no reason given" : joined(why, "; ");
 }
 
 void end_list(List& list, std::size_t total) {
@@ -55,7 +55,7 @@ std::vector<Section> skipped_sections(const RunSet& runs) {
   for (const Entry& entry : runs.entries())
     if (entry.record->status == Status::skipped) ++reasons[first_line(entry.record->reason)][case_title(*entry.record)];
   if (reasons.empty()) return {};
-  Table table{"skipped", "", {{"reason", "reason"}, {"count", "cases", Align::right}, {"cases", "which"}}};
+  Table table{"skipped", "", {{"reason"}, right("count", "cases"), {"cases", "which"}}};
   for (const auto& [reason, titles] : reasons) {
     Json names = Json::array();
     std::string text;

@@ -69,14 +69,14 @@ std::string words_of(const Json& protocol) {
       parts.push_back(name + " " + text);
     }
   }
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return joined(parts, "; ");
 }
 
 std::string spans_text(const Record& record) {
   std::vector<std::string> parts;
   for (const auto& [name, seconds] : record.spans)
     if (std::isfinite(seconds)) parts.push_back(name + " " + format_seconds(seconds));
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return joined(parts);
 }
 
 Cell checks_cell(const Record& record) {
@@ -105,11 +105,11 @@ Cell figures_cell(const Record& record) {
                     {"value", *metric.value},
                     {"unit", metric.unit},
                     {"ci95", interval_json(metric.ci95)},
-                    {"of_peak", metric.of_peak ? Json(*metric.of_peak) : Json()},
-                    {"reference", metric.reference ? Json(*metric.reference) : Json()}});
+                    {"of_peak", or_null(metric.of_peak)},
+                    {"reference", or_null(metric.reference)}});
   }
   if (parts.empty()) return no_cell();
-  return {fmt::format("{}", fmt::join(parts, "; ")), std::move(data)};
+  return {joined(parts, "; "), std::move(data)};
 }
 
 // "58: 5.27 ms (5.1 ms – 7.9 ms); 31 disturbed; stopped by time".
@@ -159,12 +159,12 @@ class SharedLabels {
       const auto mark = marks_.find({name, value});
       parts.push_back(mark == marks_.end() ? name + ": " + value : name + ": " + mark->second);
     }
-    return fmt::format("{}", fmt::join(parts, "; "));
+    return joined(parts, "; ");
   }
 
   std::optional<Table> table() const {
     if (marks_.empty()) return std::nullopt;
-    Table table{"labels", "Labels of many records", {{"mark", "mark"}, {"name", "label"}, {"value", "value"}}};
+    Table table{"labels", "Labels of many records", {{"mark"}, {"name", "label"}, {"value"}}};
     std::vector<std::pair<std::size_t, Label>> order;
     for (const auto& [label, mark] : marks_) order.push_back({std::stoul(mark.substr(1)), label});
     std::ranges::sort(order);
@@ -196,8 +196,7 @@ std::vector<Section> method_sections(const RunSet& runs) {
     ++count;
   }
   std::map<std::string, std::string> names;
-  Table shared{
-      "protocols", "Protocols", {{"protocol", "protocol"}, {"words", "in words"}, {"cases", "cases", Align::right}}};
+  Table shared{"protocols", "Protocols", {{"protocol"}, {"words", "in words"}, right("cases")}};
   for (const auto& [hash, what] : protocols) {
     const std::string name = fmt::format("P{}", names.size() + 1);
     names[hash] = name;
@@ -210,14 +209,14 @@ std::vector<Section> method_sections(const RunSet& runs) {
   std::vector<std::string> problems;
   Table table{"records",
               "Records",
-              {{"key", "key"},
-               {"place", "place"},
-               {"protocol", "protocol"},
-               {"figures", "figures"},
+              {{"key"},
+               {"place"},
+               {"protocol"},
+               {"figures"},
                {"samples", "samples: median (5 % – 95 %)"},
-               {"checks", "checks"},
+               {"checks"},
                {"spans", "time spent"},
-               {"labels", "labels"}}};
+               {"labels"}}};
   for (const Entry* entry : entries) {
     const Record& record = *entry->record;
     const Attributes all = record.attributes();
@@ -251,9 +250,9 @@ std::vector<Section> normal_sections(const RunSet& runs) {
   Table references{"references",
                    "References",
                    {{"key", "case"},
-                    {"metric", "metric"},
-                    {"value", "value", Align::right},
-                    {"reference", "of reference", Align::right},
+                    {"metric"},
+                    right("value"),
+                    right("reference", "of reference"),
                     {"source", "the reference's source"}}};
   for (const Entry* entry : entries) {
     const Record& record = *entry->record;
@@ -270,9 +269,8 @@ std::vector<Section> normal_sections(const RunSet& runs) {
   }
   if (entries.empty()) return {};
   Section section{"normal", "Is this normal?", {}, false};
-  Table sources{"peaks",
-                "Peaks that figures are compared with",
-                {{"metric", "metric"}, {"peak", "peak and source"}, {"figures", "figures", Align::right}}};
+  Table sources{
+      "peaks", "Peaks that figures are compared with", {{"metric"}, {"peak", "peak and source"}, right("figures")}};
   for (const auto& [what, count] : peaks)
     sources.rows.push_back({{what.first, nullptr},
                             {what.second == "–" ? "not given by the record" : what.second, nullptr},

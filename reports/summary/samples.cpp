@@ -114,12 +114,12 @@ std::vector<Section> sample_sections(const RunSet& runs) {
   Section section{"samples", "Samples", {}, false};
   Table table{"samples",
               "",
-              {{"case", "case"},
-               {"median", "median", Align::right},
-               {"p5", "5 %", Align::right},
-               {"p95", "95 %", Align::right},
-               {"count", "samples", Align::right},
-               {"disturbed", "disturbed", Align::right}}};
+              {{"case"},
+               right("median"),
+               right("p5", "5 %"),
+               right("p95", "95 %"),
+               right("count", "samples"),
+               right("disturbed")}};
   const std::vector<MachineRuns>& machines = by_machine(runs);
   std::set<const Entry*> pictured;               // one entry may have several figures
   std::vector<std::pair<Cell, Cell>> throttled;  // one per row: how many, and the median of the others
@@ -156,8 +156,8 @@ std::vector<Section> sample_sections(const RunSet& runs) {
   }
   if (table.rows.empty()) return {};
   if (std::ranges::any_of(throttled, [](const auto& cells) { return !cells.first.data.is_null(); })) {
-    table.columns.push_back({"throttled", "throttled", Align::right});
-    table.columns.push_back({"unthrottled_median", "median of the others", Align::right});
+    table.columns.push_back(right("throttled"));
+    table.columns.push_back(right("unthrottled_median", "median of the others"));
     for (std::size_t i = 0; i < throttled.size(); ++i) {
       table.rows[i].push_back(std::move(throttled[i].first));
       table.rows[i].push_back(std::move(throttled[i].second));

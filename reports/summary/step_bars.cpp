@@ -26,12 +26,12 @@ std::vector<Section> step_sections(const RunSet& runs) {
   constexpr std::size_t max_rows = 20;
   Section section{"steps", "Where a training step goes", {}, false};
   Bars bars{"step-bars", "", "", {}, {}};
-  Table table{"steps", "", {{"case", "case"}, {"step", "step", Align::right}}};
+  Table table{"steps", "", {{"case"}, right("step")}};
   for (const auto& [span, title] : spans) {
     bars.parts.emplace_back(title);
-    table.columns.push_back({std::string(span), title, Align::right});
+    table.columns.push_back(right(std::string(span), title));
   }
-  table.columns.push_back({"other", "other", Align::right});
+  table.columns.push_back(right("other"));
   bars.parts.emplace_back("other");
   for (const MachineRuns& machine : by_machine(runs))
     for (const CaseRuns& one : machine.cases) {

@@ -64,7 +64,7 @@ std::string machine_line(const RunSet& runs, std::size_t run_index) {
   const std::vector<Finding> findings = read_spoilers(member(run.run, "/findings"));
   if (const auto warnings = std::ranges::count(findings, Severity::warning, &Finding::severity); warnings > 0)
     parts.push_back(plural(warnings, "finding") + " (assay env)");
-  return fmt::format("{}", fmt::join(parts, " · "));
+  return joined(parts, " · ");
 }
 
 }  // namespace assay::report

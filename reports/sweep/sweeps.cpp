@@ -73,17 +73,17 @@ std::string remark(const Sweep& sweep, std::size_t i) {
   if (sweep.knee == i) words.emplace_back("knee");
   if (sweep.best == i) words.emplace_back("best");
   if (sweep.largest == i && sweep.beyond()) words.emplace_back("largest that fits");
-  return fmt::format("{}", fmt::join(words, ", "));
+  return joined(words);
 }
 
 Table table_of(const Sweep& sweep, std::size_t index) {
   Table table{fmt::format("sweep-{}", index + 1),
               fmt::format("{} over {}", sweep.title, sweep.parameter),
-              {{"value", sweep.parameter, Align::right},
-               {"throughput", "throughput", Align::right},
-               {"share", "of the best", Align::right},
-               {"planned_memory", "memory planned", Align::right},
-               {"verdict", "verdict"},
+              {right("value", sweep.parameter),
+               right("throughput"),
+               right("share", "of the best"),
+               right("planned_memory", "memory planned"),
+               {"verdict"},
                {"remark", ""}}};
   const auto add = [&](const SweepPoint& point, const std::string& text) {
     const Record& record = *point.entry->record;

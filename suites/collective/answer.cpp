@@ -42,16 +42,10 @@ std::uint64_t mix(std::uint64_t x) {  // the finaliser of SplitMix64
 template <typename T>
 class TypedAnswer final : public Answer {
  public:
-  using Answer::check_receive;
-  using Answer::check_send;
-  using Answer::corrupt;
-  using Answer::fill_in_place;
-  using Answer::fill_send;
-
   TypedAnswer(Op op, DType dtype, const Layout& layout, int rank, int ranks, std::uint64_t seed,
               std::optional<int> from)
-      : Answer(layout, sizeof(T)),
-        op_(op),
+      : op_(op),
+        layout_(layout),
         rank_(rank),
         seed_(seed),
         from_(op == Op::broadcast || op == Op::send_recv
@@ -164,6 +158,7 @@ class TypedAnswer final : public Answer {
   }
 
   Op op_;
+  Layout layout_;
   int rank_;
   std::uint64_t seed_;
   int from_;                           // the rank whose elements arrive; -1: all
@@ -174,23 +169,6 @@ class TypedAnswer final : public Answer {
 };
 
 }  // namespace
-
-void Answer::fill_send(void* send) const { fill_send(send, 0, layout_.send); }
-void Answer::fill_in_place(void* data) const { fill_in_place(data, 0, std::max(layout_.send, layout_.receive)); }
-void Answer::poison(void* receive) const { std::memset(receive, 0xff, layout_.receive * element_); }
-Wrong Answer::check_receive(const void* receive, bool in_place) const {
-  Wrong wrong;
-  check_receive(wrong, receive, in_place, 0, std::max(in_place ? layout_.send : 0, layout_.receive));
-  return wrong;
-}
-Wrong Answer::check_send(const void* send) const {
-  Wrong wrong;
-  check_send(wrong, send, 0, layout_.send);
-  return wrong;
-}
-void Answer::corrupt(void* receive, bool in_place) const {
-  corrupt(static_cast<char*>(receive) + corruptible(in_place) * element_);
-}
 
 int max_ranks(DType dtype) { return static_cast<int>(exact_up_to(dtype)); }
 

@@ -37,19 +37,6 @@ class Answer {
   // Makes an element wrong, for fault injection; use the one at index `corruptible`.
   virtual void corrupt(void* element) const = 0;
   virtual std::size_t corruptible(bool in_place) const = 0;
-
-  // The same on whole buffers in host memory.
-  void fill_send(void* send) const;      // layout.send elements
-  void fill_in_place(void* data) const;  // the larger of layout.send and layout.receive
-  void poison(void* receive) const;      // NaN or -1 everywhere
-  Wrong check_receive(const void* receive, bool in_place) const;
-  Wrong check_send(const void* send) const;
-  void corrupt(void* receive, bool in_place) const;
-
- protected:
-  Answer(const Layout& layout, std::size_t element) : layout_(layout), element_(element) {}
-  const Layout layout_;
-  const std::size_t element_;  // bytes
 };
 
 // The largest world whose sums are exact in this type.

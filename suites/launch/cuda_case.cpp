@@ -2,8 +2,8 @@
 
 #include "harness/core/error.h"
 #include "harness/core/module.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/device/cpu/near_node.h"
-#include "harness/machine/root.h"
 
 #include <algorithm>
 
@@ -60,7 +60,7 @@ class CudaLaunchCase final : public Case {
 
   void measure(Sampler& sampler) override {
     const cpu::RunsOnNode near(device_->info().numa_node);
-    context_->outputs.labels["host_cpus"] = format_cpu_list(cpu::cpus_of_this_thread());
+    context_->outputs.labels["host_cpus"] = cpu_list_text(cpu::cpus_of_this_thread());
     sampler.steps([this](std::int64_t) { run(nullptr); });
   }
 

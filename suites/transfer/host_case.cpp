@@ -1,6 +1,7 @@
 // Copies between a GPU and its host, one way or both at once, and inside the GPU.
 #include "harness/core/error.h"
 #include "harness/core/module.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/device/cpu/near_node.h"
 #include "harness/machine/machine.h"
 #include "harness/machine/root.h"
@@ -113,7 +114,7 @@ class HostCase final : public Case {
 
   void measure(Sampler& sampler) override {
     const cpu::RunsOnNode near(context_->device.info().numa_node);
-    context_->outputs.labels["host_cpus"] = format_cpu_list(cpu::cpus_of_this_thread());
+    context_->outputs.labels["host_cpus"] = cpu_list_text(cpu::cpus_of_this_thread());
     sampler.repeat([this](Stream& stream, int) { enqueue(stream); });
     if (bytes_ > small_bytes) return;
     const bool in_turn = each_ && context_->comm.size() > 1;

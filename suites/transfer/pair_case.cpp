@@ -1,7 +1,7 @@
 // Copies between GPUs that this process sees: of every pair, one way or both at once, or all pairs at once; with peer
 // access or through the host.
 #include "harness/core/error.h"
-#include "harness/machine/root.h"
+#include "harness/device/cpu/cpu_list.h"
 #include "suites/transfer/cases.h"
 #include "suites/transfer/device_copies.h"
 
@@ -89,7 +89,7 @@ class PairCase final : public Case {
       }
       context_->outputs.labels["slowest_pair"] = slowest_pair();
       const PairResult& result = slowest().result;
-      context_->outputs.labels["host_cpus"] = format_cpu_list(result.host_cpus);
+      context_->outputs.labels["host_cpus"] = cpu_list_text(result.host_cpus);
       waited_.values = result.waited;
       if (!waited_.values.empty()) waited_.summary = summarize(waited_.values);
       return result.seconds;

@@ -7,6 +7,7 @@
 #include "harness/device/cuda/check.h"
 #include "tests/emulation/cudnn_tensors.h"
 #include "tests/emulation/runtime.h"
+#include "tests/oracle/oracle.h"
 #include "workloads/ops/backend.h"
 #include "workloads/ops/cuda/cudnn/graphs.h"
 #include "workloads/ops/cuda/cudnn/pool.h"

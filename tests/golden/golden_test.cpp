@@ -6,6 +6,7 @@
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
 #include "harness/json/json.h"
+#include "tests/oracle/oracle.h"
 #include "tests/support/devices.h"
 #include "workloads/nn/training_step.h"
 #include "workloads/resnet/resnet.h"

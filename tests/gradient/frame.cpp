@@ -2,6 +2,7 @@
 #include "tests/gradient/frame.h"
 
 #include "harness/device/cpu/cpu_device.h"
+#include "tests/oracle/oracle.h"
 #include "workloads/ops/random.h"
 
 #include <algorithm>

@@ -4,9 +4,10 @@
 #include "harness/core/error.h"
 #include "harness/device/cpu/cpu_device.h"
 #include "harness/device/cpu/team.h"
+#include "tests/oracle/oracle.h"
+#include "tests/oracle/reference_op.h"
 #include "tests/support/devices.h"
 #include "workloads/ops/random.h"
-#include "workloads/ops/reference/reference_op.h"
 
 #include <algorithm>
 #include <cmath>

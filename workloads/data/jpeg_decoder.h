@@ -51,8 +51,6 @@ class JpegDecoder {
 
   // Why the last call failed.
   std::string_view error() const { return message_; }
-  // Memory blocks allocated so far; constant in a steady state.
-  std::size_t blocks_allocated() const { return memory_.blocks_allocated(); }
 
  private:
   struct ErrorManager : jpeg_error_mgr {

@@ -71,7 +71,6 @@ void* JpegMemory::allocate(j_common_ptr info, int pool_id, std::size_t bytes) {
       const std::size_t size = std::max(bytes, block_bytes);
       auto* fresh = static_cast<Block*>(std::aligned_alloc(row_alignment, round_up(sizeof(Block)) + size));
       if (!fresh) ERREXIT1(info, JERR_OUT_OF_MEMORY, 2);
-      ++blocks_allocated_;
       fresh->next = *next;
       fresh->bytes = size;
       *next = fresh;

@@ -23,9 +23,6 @@ class JpegMemory {
   // Call before jpeg_destroy: restores libjpeg's own manager.
   void remove(j_common_ptr info);
 
-  // Blocks allocated so far; constant in a steady state.
-  std::size_t blocks_allocated() const { return blocks_allocated_; }
-
  private:
   struct Block {
     Block* next;
@@ -59,7 +56,6 @@ class JpegMemory {
   jpeg_memory_mgr* original_ = nullptr;
   Pool pools_[JPOOL_NUMPOOLS];
   std::size_t limit_bytes_;
-  std::size_t blocks_allocated_ = 0;
 };
 
 }  // namespace assay::data

@@ -1,4 +1,4 @@
-// A backend makes ops for a device: reference/ (in the binary), or the module cpu or cuda.
+// A backend makes ops for a device: the module cpu or cuda. Tests have another, the oracle.
 #pragma once
 
 #include "workloads/ops/activation.h"
@@ -65,8 +65,6 @@ class Backend {
   EachOp<Maker> makers_;
 };
 
-// The oracle: naive loops that accumulate in double (64-bit integers for int8). Every op in f64, f32 and bf16.
-std::shared_ptr<Backend> make_reference_backend();
 // The backend for the device's kind, from its module, loaded once per process. Throws Error if the module is missing.
 std::shared_ptr<Backend> backend_for(Device& device);
 

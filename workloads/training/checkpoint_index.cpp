@@ -2,13 +2,13 @@
 
 #include "harness/core/error.h"
 #include "harness/core/text.h"
+#include "harness/core/whole_number.h"
 #include "harness/json/members.h"
 #include "workloads/data/file.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstring>
 
 namespace assay::training {
@@ -72,10 +72,7 @@ std::string key_value(const std::string& key, const std::string& name) {
 }
 
 double key_number(const std::string& key, const std::string& name) {
-  const std::string word = key_value(key, name);
-  double value = 0;
-  std::from_chars(word.data(), word.data() + word.size(), value);
-  return value;
+  return whole_number<double>(key_value(key, name)).value_or(0);
 }
 
 CheckpointIdentity identity_of(const FirstHeader& header) {

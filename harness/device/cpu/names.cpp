@@ -1,7 +1,8 @@
 #include "harness/device/cpu/names.h"
 
+#include "harness/core/whole_number.h"
+
 #include <algorithm>
-#include <charconv>
 #include <utility>
 #include <vector>
 
@@ -116,10 +117,8 @@ constexpr std::pair<int, std::string_view> implementers[] = {
 
 // "0x41"; -1 if it is no such number.
 int number_of(std::string_view text) {
-  int value = -1;
   if (text.starts_with("0x")) text.remove_prefix(2);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  return error == std::errc() && end == text.data() + text.size() ? value : -1;
+  return whole_number<int>(text, 16).value_or(-1);
 }
 
 }  // namespace

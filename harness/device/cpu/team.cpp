@@ -3,6 +3,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/text.h"
+#include "harness/core/whole_number.h"
 #include "harness/device/cpu/limits.h"
 #include "harness/device/cpu/topology.h"
 
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -60,12 +60,6 @@ void bind_to(int cpu) {
   bound_cpu = cpu;
 }
 
-int whole_number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : -1;
-}
-
 // A CPU list in the kernel's format: "0-3,8".
 std::set<int> parse_cpu_list(std::string_view list) {
   std::set<int> cpus;
@@ -73,8 +67,8 @@ std::set<int> parse_cpu_list(std::string_view list) {
     const std::size_t comma = std::min(list.find(','), list.size());
     const std::string_view part = list.substr(0, comma);
     const std::size_t dash = part.find('-');
-    const int low = whole_number(part.substr(0, dash));
-    const int high = dash == std::string_view::npos ? low : whole_number(part.substr(dash + 1));
+    const int low = whole_number<int>(part.substr(0, dash)).value_or(-1);
+    const int high = dash == std::string_view::npos ? low : whole_number<int>(part.substr(dash + 1)).value_or(-1);
     if (low < 0 || high < low || high >= max_cpus)
       throw UsageError(fmt::format("ASSAY_CPUS: \"{}\" is not a CPU or a range of CPUs, as in 0-3,8", part));
     for (int cpu = low; cpu <= high; ++cpu) cpus.insert(cpu);
@@ -250,7 +244,7 @@ int resolve_threads(const std::string& count, const std::filesystem::path& root)
     const auto quota = cpu_quota(root);
     return quota ? std::clamp(static_cast<int>(std::floor(*quota)), 1, rank_cores()) : rank_cores();
   }
-  const int threads = whole_number(count);
+  const int threads = whole_number<int>(count).value_or(-1);
   if (threads < 1) throw UsageError(fmt::format("threads={}: use all, cpus, core, node or a number from 1 on", count));
   if (threads > static_cast<int>(rank_cpus().size()))
     throw UsageError(fmt::format("threads={}: this rank has {} CPUs", threads, rank_cpus().size()));

@@ -2,7 +2,6 @@
 #include "harness/device/cpu/topology.h"
 
 #include <hwloc.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -94,21 +93,9 @@ void read_described_caches(Topology& topology) {
 }
 
 void read_pages(Topology& topology) {
-  topology.page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator("/sys/kernel/mm/hugepages", none)) {
-    const std::string name = entry.path().filename();  // hugepages-2048kB
-    if (name.starts_with("hugepages-")) topology.huge_page_bytes.push_back(std::stoull(name.substr(10)) * 1024);
-  }
-  std::ranges::sort(topology.huge_page_bytes);
-
   std::ifstream enabled("/sys/kernel/mm/transparent_hugepage/enabled");
   for (std::string word; enabled >> word;)
     if (word.size() > 2 && word.front() == '[') topology.transparent_huge_pages = word.substr(1, word.size() - 2);
-  if (!topology.transparent_huge_pages.empty()) {
-    std::ifstream size("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
-    if (!(size >> topology.transparent_huge_page_bytes)) topology.transparent_huge_page_bytes = std::size_t{2} << 20;
-  }
 }
 
 }  // namespace

@@ -34,10 +34,7 @@ struct Topology {
   std::vector<Core> cores;    // physical neighbours are adjacent
   std::vector<Cache> caches;  // one entry per instance, from level 1 up
   std::vector<NumaNode> numa_nodes;
-  std::size_t page_bytes = 0;
-  std::vector<std::size_t> huge_page_bytes;     // sizes of the kernel's explicit huge pages
-  std::size_t transparent_huge_page_bytes = 0;  // 0: the kernel has none
-  std::string transparent_huge_pages;           // always, madvise, never; empty: the kernel has none
+  std::string transparent_huge_pages;  // always, madvise, never; empty: the kernel has none
 
   // Bytes of the last-level caches of these CPUs, each instance counted once.
   std::uint64_t last_level_cache_bytes(const std::vector<int>& cpus) const;

@@ -22,7 +22,7 @@ using fitness::AcceptedHost;
 // Why a host has no result of a check, and whether the level requires one.
 void explain_not_run(const Request& request, std::vector<AcceptedHost>& hosts) {
   const auto left =
-      std::count_if(hosts.begin(), hosts.end(), [](const AcceptedHost& host) { return host.state() != Fitness::fail; });
+      std::ranges::count_if(hosts, [](const AcceptedHost& host) { return host.state() != Fitness::fail; });
   for (AcceptedHost& host : hosts) {
     std::string failed;
     for (const std::string_view name : fitness::accept_checks) {
@@ -53,7 +53,7 @@ fitness::EvidenceInput evidence_of(const AcceptedHost& host, const State& state,
   for (const auto& [stage, attempts] : state.stages)
     for (const Attempt& one : attempts) {
       std::error_code none;
-      const bool took_part = std::find(one.hosts.begin(), one.hosts.end(), host.host) != one.hosts.end();
+      const bool took_part = std::ranges::find(one.hosts, host.host) != one.hosts.end();
       if (took_part && fs::exists(dir / one.dir / "records.jsonl", none)) input.runs.push_back(dir / one.dir);
     }
   for (const auto& [name, check] : host.checks)

@@ -18,7 +18,7 @@ namespace {
 constexpr double patience_seconds = 60;  // for a run that was asked to end
 
 bool is_in(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 }  // namespace
@@ -58,10 +58,8 @@ const Attempt* Attempts::make(std::string_view stage, std::size_t number, const 
   while (!one.done) {
     std::vector<std::string> left = one.hosts;
     std::erase_if(left, [&](const std::string& name) { return one.lost.contains(name); });
-    say("assay: {}: {}{}\n", one.dir, plural(static_cast<std::int64_t>(left.size()), "host"),
-        left.size() < request_.state.hosts.size()
-            ? fmt::format(" ({})", one_line(fmt::format("{}", fmt::join(left, ", "))))
-            : "");
+    say("assay: {}: {}{}\n", one.dir, plural(left.size(), "host"),
+        left.size() < request_.state.hosts.size() ? fmt::format(" ({})", one_line(joined(left))) : "");
     TrialResult result = std::move(trials_.run({trial_of(stage, one, left, filter)}).front());
     if (trials_.interrupted()) return nullptr;
     if (result.run) runs_.insert_or_assign(one.dir, std::move(*result.run));

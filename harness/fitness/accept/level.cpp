@@ -50,48 +50,47 @@ std::optional<std::vector<std::string>> read_plans(const Cursor& at, const fs::p
 
 Level read_level(const std::string& word, DeviceKind device) {
   static const std::vector<std::string> stages = {"host", "pairs", "collectives", "training"};
-  static const std::vector<std::string> names = {"schema",   "description", "host",       "pairs",   "collectives",
-                                                 "training", "fleet",       "pair_share", "not_run", "required"};
   static const std::vector<std::string> checks(std::begin(fitness::accept_checks), std::end(fitness::accept_checks));
   std::error_code none;
   Level level;
   level.file = fs::is_regular_file(word, none) ? fs::path(word) : find_config("accept", "level", word);
   level.file = fs::absolute(level.file).lexically_normal();
   level.name = level.file.stem().string();
-  Problems problems(level.file.string());
-  const Json json = read_json(level.file);
-  const Cursor root(json, problems);
-  if (!root.object() || !root.schema(1)) problems.raise();
-  root.only(names);
-  if (const auto text = root.find("description")) level.description = text->text().value_or("");
-  for (const std::string& stage : stages)
-    if (const auto at = root.find(stage)) {
-      const auto plans = read_plans(*at, level.file, device);
-      if (!plans || !plans->empty()) level.required.insert(stage);
-      level.plans[stage] = plans.value_or(std::vector<std::string>());
-    }
-  if (const auto at = root.find("fleet"))
-    if (const auto name = at->text()) {
-      try {
-        level.fleet = beside(level.file, "floors", "floors file", *name);
-      } catch (const UsageError& error) {
-        at->error(error.what());
-      }
-    }
-  if (const auto at = root.find("pair_share")) level.pair_share = at->quantity(parse_fraction, 0, 1).value_or(0);
-  if (const auto at = root.find("not_run")) {
-    at->only(checks);
-    for (const auto& [name, why] : at->members()) {
-      level.not_run[name] = why.text().value_or("");
-      level.required.erase(name);
-    }
-  }
-  if (const auto at = root.find("required")) {
-    level.required.clear();
-    for (const Cursor& each : at->elements()) level.required.insert(each.choice(checks).value_or(""));
-  }
-  problems.raise();
-  return level;
+  return read_strictly(level.file, 1,
+                       {"schema", "description", "host", "pairs", "collectives", "training", "fleet", "pair_share",
+                        "not_run", "required"},
+                       [&](const Cursor& root) {
+                         level.description = root.text_of("description");
+                         for (const std::string& stage : stages)
+                           if (const auto at = root.find(stage)) {
+                             const auto plans = read_plans(*at, level.file, device);
+                             if (!plans || !plans->empty()) level.required.insert(stage);
+                             level.plans[stage] = plans.value_or(std::vector<std::string>());
+                           }
+                         if (const auto at = root.find("fleet"))
+                           if (const auto name = at->text()) {
+                             try {
+                               level.fleet = beside(level.file, "floors", "floors file", *name);
+                             } catch (const UsageError& error) {
+                               at->error(error.what());
+                             }
+                           }
+                         if (const auto at = root.find("pair_share"))
+                           level.pair_share = at->quantity(parse_fraction, 0, 1).value_or(0);
+                         if (const auto at = root.find("not_run")) {
+                           at->only(checks);
+                           for (const auto& [name, why] : at->members()) {
+                             level.not_run[name] = why.text().value_or("");
+                             level.required.erase(name);
+                           }
+                         }
+                         if (const auto at = root.find("required")) {
+                           level.required.clear();
+                           for (const Cursor& each : at->elements())
+                             level.required.insert(each.choice(checks).value_or(""));
+                         }
+                         return level;
+                       });
 }
 
 std::string hash_of(const Level& level) {

@@ -27,14 +27,14 @@ std::string hash_of(const fitness::Floors& floors) {
 
 // "without n3, with n9"; empty if equal.
 std::string difference(std::vector<std::string> before, std::vector<std::string> now) {
-  std::sort(before.begin(), before.end());
-  std::sort(now.begin(), now.end());
+  std::ranges::sort(before);
+  std::ranges::sort(now);
   std::vector<std::string> gone, fresh, parts;
   std::set_difference(before.begin(), before.end(), now.begin(), now.end(), std::back_inserter(gone));
   std::set_difference(now.begin(), now.end(), before.begin(), before.end(), std::back_inserter(fresh));
   if (!gone.empty()) parts.push_back(fmt::format("without {}", fmt::join(gone, ", ")));
   if (!fresh.empty()) parts.push_back(fmt::format("with {}", fmt::join(fresh, ", ")));
-  return one_line(fmt::format("{}", fmt::join(parts, ", ")));
+  return one_line(joined(parts));
 }
 
 // Equal requests go on; anything else would mix two acceptances.
@@ -113,7 +113,7 @@ Request make_request(const Options& options) {
 
 std::string Request::why_not_run(std::string_view stage, std::size_t hosts) const {
   if (const auto why = level.not_run.find(std::string(stage)); why != level.not_run.end()) return why->second;
-  if (std::find(run_stages.begin(), run_stages.end(), stage) == run_stages.end()) return {};
+  if (std::ranges::find(run_stages, stage) == run_stages.end()) return {};
   const auto plans = level.plans.find(std::string(stage));
   if (plans == level.plans.end() || plans->second.empty())
     return fmt::format("level {} has no plan for it on {}", level.name, name_of(device));

@@ -55,10 +55,9 @@ std::vector<UnmeasuredFloor> floors_without_case(const Request& request, const C
   std::vector<UnmeasuredFloor> without = asked.left();
   std::erase_if(without, [&](const UnmeasuredFloor& one) {
     if (!one.floor.device.empty() && one.floor.device != name_of(request.device)) return false;
-    return std::any_of(cases.begin(), cases.end(), [&](const auto& stage) {
-      return std::any_of(stage.second.begin(), stage.second.end(), [&](const PlannedCase& planned) {
-        return measures(request, stage.first, planned, one.floor);
-      });
+    return std::ranges::any_of(cases, [&](const auto& stage) {
+      return std::ranges::any_of(
+          stage.second, [&](const PlannedCase& planned) { return measures(request, stage.first, planned, one.floor); });
     });
   });
   return without;
@@ -67,16 +66,15 @@ std::vector<UnmeasuredFloor> floors_without_case(const Request& request, const C
 std::string plans_text(const std::vector<std::string>& plans) {
   std::vector<std::string> names;
   for (const std::string& plan : plans) names.push_back(std::filesystem::path(plan).stem().string());
-  return fmt::format("{}", fmt::join(names, ", "));
+  return joined(names);
 }
 
 }  // namespace
 
 std::string schedule_text(const Request& request, std::span<const Family> catalogue) {
   const std::vector<std::string>& hosts = request.state.hosts;
-  std::string text = fmt::format("accept level {} on {} of {}: {}\n", request.level.name,
-                                 plural(static_cast<std::int64_t>(hosts.size()), "host"), request.allocation.origin,
-                                 one_line(fmt::format("{}", fmt::join(hosts, ", ")), 400));
+  std::string text = fmt::format("accept level {} on {} of {}: {}\n", request.level.name, plural(hosts.size(), "host"),
+                                 request.allocation.origin, one_line(joined(hosts), 400));
   Cases cases;
   for (const std::string_view stage : run_stages)
     if (request.why_not_run(stage, hosts.size()).empty()) cases[stage] = planned(request, stage, catalogue);

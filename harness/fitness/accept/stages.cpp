@@ -72,7 +72,7 @@ std::vector<std::string> Stages::notes() const {
 }
 
 bool Stages::make_audit() {
-  say("assay: audit of {}\n", plural(static_cast<std::int64_t>(request_.state.hosts.size()), "host"));
+  say("assay: audit of {}\n", plural(request_.state.hosts.size(), "host"));
   Trial trial{.command = {"audit", "--json"},
               .environment = variables_of_launcher(),
               .grace_seconds = 60,
@@ -130,7 +130,7 @@ std::optional<RunData> Stages::run_of(const Attempt& attempt, HostChecks& checks
   std::optional<RunData> run = attempts_.take_run(attempt);
   if (!run) return run;
   for (const std::string& note : fitness::why_drill({*run}))
-    if (std::find(drills_.begin(), drills_.end(), note) == drills_.end()) drills_.push_back(note);
+    if (std::ranges::find(drills_, note) == drills_.end()) drills_.push_back(note);
   return run;
 }
 

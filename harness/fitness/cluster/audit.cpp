@@ -23,9 +23,8 @@ constexpr auto equal_facts =
 constexpr auto equal_kinds = std::to_array<std::string_view>({"gpus ", "nic firmware ", "vbios ", "firmware "});
 
 bool must_be_equal(std::string_view fact) {
-  return std::find(equal_facts.begin(), equal_facts.end(), fact) != equal_facts.end() ||
-         std::any_of(equal_kinds.begin(), equal_kinds.end(),
-                     [&](std::string_view kind) { return fact.starts_with(kind); });
+  return std::ranges::find(equal_facts, fact) != equal_facts.end() ||
+         std::ranges::any_of(equal_kinds, [&](std::string_view kind) { return fact.starts_with(kind); });
 }
 
 // "xid-fatal of 0000:1b:00.0: XID 79 at ..., 2 times (the GPU has fallen off the bus)".

@@ -22,10 +22,10 @@ bool differs_by_nature(const std::string& fact) {
   constexpr std::array<std::string_view, 8> parts = {"hostname", "serial",  "uuid",   "address",
                                                      "guid",     "boot id", "uptime", "machine id"};
   std::string lower = fact;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
+  std::ranges::transform(lower, lower.begin(), [](char c) {
     return c == '_' ? ' ' : c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   });
-  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return lower.find(part) != lower.npos; });
+  return std::ranges::any_of(parts, [&](std::string_view part) { return lower.find(part) != lower.npos; });
 }
 
 // The document that a host prints, from a line that begins with "{" to the last "}", and into `banner` what stands
@@ -110,12 +110,12 @@ std::vector<Drift> drift_of(const std::vector<AuditedHost>& hosts) {
     std::map<std::optional<std::string>, std::size_t> counts;
     for (const AuditedHost* host : answered) ++counts[value_on(*host)];
     if (counts.size() < 2) continue;
-    const auto most = std::max_element(counts.begin(), counts.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most =
+        std::ranges::max_element(counts, [](const auto& a, const auto& b) { return a.second < b.second; });
     Drift one;
     one.fact = fact;
     one.count = most->second;
-    one.tie = std::count_if(counts.begin(), counts.end(), [&](const auto& x) { return x.second == one.count; }) > 1;
+    one.tie = std::ranges::count_if(counts, [&](const auto& x) { return x.second == one.count; }) > 1;
     if (!one.tie) one.majority = most->first;
     for (const AuditedHost* host : answered)
       if (auto value = value_on(*host); one.tie || value != one.majority)
@@ -126,9 +126,8 @@ std::vector<Drift> drift_of(const std::vector<AuditedHost>& hosts) {
 }
 
 ExitCode AuditedFleet::code() const {
-  const bool bad = std::any_of(hosts.begin(), hosts.end(), [](const AuditedHost& host) {
-    return host.state != AuditState::ok || host.count(Severity::fault) > 0;
-  });
+  const bool bad = std::ranges::any_of(
+      hosts, [](const AuditedHost& host) { return host.state != AuditState::ok || host.count(Severity::fault) > 0; });
   return bad ? ExitCode::failed : ExitCode::ok;
 }
 

@@ -86,7 +86,7 @@ std::string records_of(const std::filesystem::path& run, const std::string& host
     try {
       const Json record = parse_untrusted(line);
       const Json& ranks = member(record, "/ranks");
-      if (std::any_of(ranks.begin(), ranks.end(), [&](const Json& rank) { return text_member(rank, "/host") == host; }))
+      if (std::ranges::any_of(ranks, [&](const Json& rank) { return text_member(rank, "/host") == host; }))
         kept += line + "\n";
     } catch (const Error&) {  // a line cut short by a kill
     }
@@ -128,7 +128,7 @@ std::vector<VendorCommand> vendor_commands(const std::vector<std::string>& probl
     if (const auto part = part_of(id)) parts.insert(*part);
   std::vector<VendorCommand> found;
   for (const Command& one : commands())
-    if (std::any_of(one.parts.begin(), one.parts.end(), [&](VendorPart part) { return parts.contains(part); }))
+    if (std::ranges::any_of(one.parts, [&](VendorPart part) { return parts.contains(part); }))
       found.push_back({one.command, one.why});
   return found;
 }
@@ -151,7 +151,7 @@ std::vector<ArchiveMember> evidence_members(const EvidenceInput& input) {
   }
   if (!input.missed.empty()) add("floors.json", dump_document(json_of(input.missed), 2));
   add("commands.txt", commands_text(input));
-  std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  std::ranges::sort(members, [](const auto& a, const auto& b) { return a.name < b.name; });
   std::string manifest;
   for (const ArchiveMember& one : members) manifest += fmt::format("{}  {}\n", sha256_hex(one.bytes), one.name);
   members.push_back({"MANIFEST", std::move(manifest)});

@@ -37,7 +37,7 @@ RunData as_acceptance(RunData run) {
 std::string host_of(const Record& record, const std::vector<std::string>& hosts) {
   const auto named = record.identity().hosts;
   for (const std::string& name : named)
-    if (std::find(hosts.begin(), hosts.end(), name) != hosts.end()) return name;
+    if (std::ranges::find(hosts, name) != hosts.end()) return name;
   return hosts.size() == 1 ? hosts.front() : named.empty() ? std::string() : named.front();
 }
 
@@ -46,9 +46,8 @@ std::string wrong_text(const Record& record) {
   for (const Check& check : record.checks)
     if (!check.passed)
       parts.push_back(check.detail.empty() ? check.name : fmt::format("{} ({})", check.name, check.detail.front()));
-  return fmt::format(
-      "wrong result: {}: {}", record.key,
-      parts.empty() ? one_line(record.reason) : one_line(fmt::format("{}", fmt::join(parts, "; ")), 300));
+  return fmt::format("wrong result: {}: {}", record.key,
+                     parts.empty() ? one_line(record.reason) : one_line(joined(parts, "; "), 300));
 }
 
 // How far from the limit, as a fraction; above 0: beyond it.
@@ -245,7 +244,7 @@ std::vector<std::string> at_fault(const Record& record, const std::vector<std::s
     return {};
   std::vector<std::string> named = failure.hosts;
   if (named.empty()) named.push_back(failure.host);
-  std::erase_if(named, [&](const auto& name) { return std::find(hosts.begin(), hosts.end(), name) == hosts.end(); });
+  std::erase_if(named, [&](const auto& name) { return std::ranges::find(hosts, name) == hosts.end(); });
   return named;
 }
 
@@ -300,8 +299,7 @@ std::string skips_text(const RunData& run) {
     if (named.size() < max_named)
       named.push_back(fmt::format("{} ({})", one_line(key, 200), one_line(record->reason, 200)));
   if (skipped.size() > max_named) named.push_back(fmt::format("and {} more", skipped.size() - max_named));
-  return fmt::format("{} of {} skipped everywhere: {}", skipped.size(),
-                     plural(static_cast<std::int64_t>(cases), "case"), fmt::join(named, "; "));
+  return fmt::format("{} of {} skipped everywhere: {}", skipped.size(), plural(cases, "case"), fmt::join(named, "; "));
 }
 
 std::vector<std::string> why_drill(const std::vector<RunData>& runs) {

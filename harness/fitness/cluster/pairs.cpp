@@ -110,7 +110,7 @@ std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, co
   Pairs named, left = slow;
   const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
   while (!left.empty()) {
-    const auto [host, others] = *std::max_element(left.begin(), left.end(), fewer);
+    const auto [host, others] = *std::ranges::max_element(left, fewer);
     std::set<std::string> blamed = {host};
     if (others.size() == 1 && left[*others.begin()].size() == 1) blamed.insert(*others.begin());
     for (const std::string& one : blamed) named[one] = slow[one];
@@ -124,9 +124,8 @@ std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, co
 std::string slow_with_text(const Record& record, const std::set<std::string>& others) {
   std::set<std::string> hosts;
   for (const RankResult& rank : record.ranks) hosts.insert(rank.host);
-  return fmt::format("slow with {} of {}: {}", others.size(),
-                     plural(static_cast<std::int64_t>(hosts.size()) - 1, "host"),
-                     one_line(fmt::format("{}", fmt::join(others, ", ")), 200));
+  return fmt::format("slow with {} of {}: {}", others.size(), plural(hosts.size() - 1, "host"),
+                     one_line(joined(others), 200));
 }
 
 }  // namespace assay::fitness

@@ -32,7 +32,7 @@ void UnmeasuredFloors::expect(const Floors& floors, bool only_required) {
 
 void UnmeasuredFloors::add(const CheckResult& result) {
   for (const FloorResult& one : result.results) {
-    const auto left = std::find_if(left_.begin(), left_.end(), [&](const UnmeasuredFloor& each) {
+    const auto left = std::ranges::find_if(left_, [&](const UnmeasuredFloor& each) {
       return each.file == result.floors->file && each.floor.pointer == one.floor->pointer;
     });
     if (left == left_.end()) continue;
@@ -62,10 +62,9 @@ std::vector<std::string> unmeasured_lines(const std::vector<UnmeasuredFloor>& fl
   std::vector<std::string> lines;
   for (auto& [name, file] : files) {
     if (file.count > max_named) file.titles.push_back(fmt::format("and {} more", file.count - max_named));
-    lines.push_back(fmt::format("not measured at this level: {} of {}{} ({})",
-                                plural(static_cast<std::int64_t>(file.count), "floor"), one_line(name, 80),
-                                file.required > 0 ? fmt::format(", {} of them required", file.required) : "",
-                                fmt::join(file.titles, "; ")));
+    lines.push_back(fmt::format(
+        "not measured at this level: {} of {}{} ({})", plural(file.count, "floor"), one_line(name, 80),
+        file.required > 0 ? fmt::format(", {} of them required", file.required) : "", fmt::join(file.titles, "; ")));
   }
   return lines;
 }

@@ -34,7 +34,7 @@ Candidates candidates_of(const Floor& floor, const RunSet& runs, const Index& in
   std::vector<std::size_t> matching;
   for (const auto& [key, places] : index)
     if (key_matches(floor.key, key)) matching.insert(matching.end(), places.begin(), places.end());
-  std::sort(matching.begin(), matching.end());
+  std::ranges::sort(matching);
   Candidates found;
   found.keys = matching.size();
   for (const std::size_t place : matching) {
@@ -62,7 +62,7 @@ std::string nearest_key(const Floor& floor, const Index& index, std::span<const 
   }
   if (!open && !measured.contains(family)) {
     std::vector<std::string> known(families.begin(), families.end());
-    if (std::find(known.begin(), known.end(), family) != known.end()) return {};
+    if (std::ranges::find(known, family) != known.end()) return {};
     known.insert(known.end(), measured.begin(), measured.end());
     return fmt::format("; unknown family {}{}", in_quotes(family), suggestion(family, known));
   }
@@ -78,8 +78,7 @@ std::string nearest_key(const Floor& floor, const Index& index, std::span<const 
 std::string why_missing(const Floor& floor, const Candidates& found, const std::vector<Judgement>& judged,
                         const Index& index, std::span<const std::string> families) {
   if (!judged.empty())
-    return fmt::format("{} ({}{})", judged.front().reason, place_text(judged.front()),
-                       judged.size() == 1 ? "" : fmt::format(" and {} more", judged.size() - 1));
+    return fmt::format("{} ({}{})", judged.front().reason, place_text(judged.front()), and_more(judged.size(), 1));
   if (found.injected > 0) return plural(found.injected, "record") + " with injected faults, not measurements";
   if (found.keys > 0)
     return fmt::format("{} with this key, none with {}", plural(found.keys, "record"), filters_text(floor));
@@ -91,7 +90,7 @@ void sort_worst_first(std::vector<Judgement>& records, const Floor& floor) {
   const auto beyond = [&](const Judgement& judgement) {
     return judgement.value && judgement.limit ? shortfall(*judgement.value, floor.bound, *judgement.limit) : 0.0;
   };
-  std::stable_sort(records.begin(), records.end(), [&](const Judgement& a, const Judgement& b) {
+  std::ranges::stable_sort(records, [&](const Judgement& a, const Judgement& b) {
     if (a.outcome != b.outcome) return a.outcome < b.outcome;
     return beyond(a) > beyond(b);
   });
@@ -105,7 +104,7 @@ std::string unfinished(const Floor& floor, const RunSet& runs) {
     if (!cases.is_array() || !text_member(run.run, "/finished").empty()) continue;
     std::set<std::string, std::less<>> measured;
     for (const Entry& entry : runs.entries_of(i)) measured.insert(entry.record->key);
-    const auto missing = std::count_if(cases.begin(), cases.end(), [&](const Json& one) {
+    const auto missing = std::ranges::count_if(cases, [&](const Json& one) {
       const std::string key = text_member(one, "/key");
       return key_matches(floor.key, key) && !measured.contains(key);
     });
@@ -156,16 +155,16 @@ const Metric* in_other_unit(const Floor& floor, const Entry& entry) {
 // A pattern may match cases whose metric has another unit (int8 products count OP/s, others FLOP/s). They are not the
 // floor's; but if it has no other, its unit is wrong, and they stay for lint(). Returns how many were passed over.
 std::size_t pass_over_other_units(const Floor& floor, std::vector<Entry>& entries) {
-  const auto other = std::stable_partition(entries.begin(), entries.end(),
-                                           [&](const Entry& entry) { return !in_other_unit(floor, entry); });
+  const auto other =
+      std::ranges::stable_partition(entries, [&](const Entry& entry) { return !in_other_unit(floor, entry); });
   const auto measured = [&](const Entry& entry) {
     const auto& metrics = entry.record->metrics;
     return entry.record->status == Status::ok &&
-           std::any_of(metrics.begin(), metrics.end(), [&](const Metric& one) { return one.name == floor.metric; });
+           std::ranges::any_of(metrics, [&](const Metric& one) { return one.name == floor.metric; });
   };
-  if (!std::any_of(entries.begin(), other, measured)) return 0;
-  const auto count = static_cast<std::size_t>(entries.end() - other);
-  entries.erase(other, entries.end());
+  if (!std::any_of(entries.begin(), other.begin(), measured)) return 0;
+  const std::size_t count = other.size();
+  entries.erase(other.begin(), other.end());
   return count;
 }
 
@@ -204,8 +203,7 @@ std::vector<std::string> notes_of(const RunSet& runs) {
 }  // namespace
 
 std::size_t CheckResult::count(Fitness verdict) const {
-  return static_cast<std::size_t>(std::count_if(
-      results.begin(), results.end(), [verdict](const FloorResult& result) { return result.verdict == verdict; }));
+  return static_cast<std::size_t>(std::ranges::count(results, verdict, &FloorResult::verdict));
 }
 
 Fitness CheckResult::fitness() const {
@@ -261,8 +259,7 @@ CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std:
     }
     const auto without = floor.required ? hosts_without(runs, result.records) : std::vector<std::string>();
     const std::string missing = why_missing(floor, found, result.records, index, families);
-    if (std::none_of(result.records.begin(), result.records.end(),
-                     [](const Judgement& one) { return one.limit.has_value(); }))
+    if (std::ranges::none_of(result.records, [](const Judgement& one) { return one.limit.has_value(); }))
       result.unmeasured = missing;
     conclude(result, runs, without, missing, rules);
     all.results.push_back(std::move(result));

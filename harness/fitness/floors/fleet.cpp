@@ -29,9 +29,8 @@ Place place_of(const Entry& entry, const RunMachine& machine) {
   if (hosts.empty()) hosts = machine.hosts;
   std::string hardware = record.device == "cpu" ? machine.cpu : machine.gpu;
   if (hardware.empty() && !record.ranks.empty()) hardware = record.ranks.front().device;
-  return {fmt::format("{}", fmt::join(hosts, ",")),
-          fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", record.key, record.device, hardware, record.world_ranks,
-                      record.world_nodes, record.seed, protocol_of(record))};
+  return {joined(hosts, ","), fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", record.key, record.device, hardware,
+                                          record.world_ranks, record.world_nodes, record.seed, protocol_of(record))};
 }
 
 // Figures by member: a host, or a rank (GPU) of a host.
@@ -163,13 +162,13 @@ std::vector<std::string> hosts_without(const RunSet& runs, const std::vector<Jud
   for (const Judgement& judgement : judgements)
     if (judgement.outcome != Outcome::refused) measured.insert(root(judgement.entry.run_index));
   // A run that names no host may be of any.
-  if (std::any_of(measured.begin(), measured.end(), [&](std::size_t run) { return !named.contains(run); })) return {};
+  if (std::ranges::any_of(measured, [&](std::size_t run) { return !named.contains(run); })) return {};
   std::map<std::size_t, std::vector<std::string>> missing;
   for (const auto& [host, run] : first)
     if (!measured.contains(root(run))) missing[root(run)].push_back(one_line(host, 80));
   std::vector<std::string> all;
-  for (const auto& [run, hosts] : missing) all.push_back(fmt::format("{}", fmt::join(hosts, " and ")));
-  std::sort(all.begin(), all.end());
+  for (const auto& [run, hosts] : missing) all.push_back(joined(hosts, " and "));
+  std::ranges::sort(all);
   return all;
 }
 

@@ -69,34 +69,31 @@ std::string identity(const Floor& floor) {
 }
 
 Floors floors_of(const Json& json, const std::filesystem::path& path) {
-  static const std::vector<std::string> names = {"schema", "name", "description", "hardware", "floors"};
-  Problems problems(path.string());
-  const Cursor root(json, problems);
   Floors all;
   all.file = path.string();
   all.name = path.stem().string();
-  // Another schema may differ in everything: report one error, not one per difference.
-  if (!root.object() || !root.schema(floors_schema)) problems.raise();
-  root.only(names);
-  if (const auto name = root.find("name")) all.name = filled_text(name);
-  if (const auto description = root.find("description")) all.description = description->text().value_or("");
-  std::vector<std::string> hardware;
-  if (const auto patterns = root.find("hardware"))
-    for (const Cursor& each : patterns->elements()) hardware.push_back(filled_text(each));
-  std::map<std::string, std::string> seen;
-  if (const auto list = root.need("floors")) {
-    if (list->json().is_array() && list->json().empty()) list->error("is an empty list: nothing to judge");
-    for (const Cursor& each : list->elements()) {
-      const std::size_t before = problems.count();
-      all.floors.push_back(read_floor(each));
-      all.floors.back().hardware = hardware;
-      if (problems.count() > before) continue;
-      const auto [first, fresh] = seen.try_emplace(identity(all.floors.back()), each.pointer());
-      if (!fresh) each.error(fmt::format("is the same floor as {}", first->second));
-    }
-  }
-  problems.raise();
-  return all;
+  return read_strictly(json, all.file, floors_schema, {"schema", "name", "description", "hardware", "floors"},
+                       [&](const Cursor& root) {
+                         if (const auto name = root.find("name")) all.name = filled_text(name);
+                         all.description = root.text_of("description");
+                         std::vector<std::string> hardware;
+                         if (const auto patterns = root.find("hardware"))
+                           for (const Cursor& each : patterns->elements()) hardware.push_back(filled_text(each));
+                         std::map<std::string, std::string> seen;
+                         if (const auto list = root.need("floors")) {
+                           if (list->json().is_array() && list->json().empty())
+                             list->error("is an empty list: nothing to judge");
+                           for (const Cursor& each : list->elements()) {
+                             const std::size_t before = root.problems().count();
+                             all.floors.push_back(read_floor(each));
+                             all.floors.back().hardware = hardware;
+                             if (root.problems().count() > before) continue;
+                             const auto [first, fresh] = seen.try_emplace(identity(all.floors.back()), each.pointer());
+                             if (!fresh) each.error(fmt::format("is the same floor as {}", first->second));
+                           }
+                         }
+                         return all;
+                       });
 }
 
 }  // namespace

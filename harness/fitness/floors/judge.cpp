@@ -25,7 +25,7 @@ std::string failed_checks(const Record& record) {
   std::vector<std::string> names;
   for (const Check& check : record.checks)
     if (!check.passed) names.push_back(one_line(check.name, 80));
-  return fmt::format("{}", fmt::join(names, ", "));
+  return joined(names);
 }
 
 // Why no figure of this record counts; empty if it does.
@@ -47,10 +47,9 @@ std::string hardware_difference(const Floor& floor, const Entry& entry) {
   std::erase(names, "");
   if (floor.hardware.empty() || names.empty()) return {};
   for (const std::string& pattern : floor.hardware)
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(pattern, name); }))
-      return {};
+    if (std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); })) return {};
   return fmt::format("other hardware: {}, the floor is for {}", one_line(names.front(), 80),
-                     one_line(fmt::format("{}", fmt::join(floor.hardware, ", ")), 200));
+                     one_line(joined(floor.hardware), 200));
 }
 
 // Where the figure comes from: the slowest rank if ranks recorded their times, else all hosts.
@@ -62,9 +61,7 @@ std::string culprit_of(const Entry& entry, const std::vector<std::string>& run_h
   if (ranks.size() == 1) return rank_text(ranks.front(), false);
   if (slowest) return "slowest: " + rank_text(*slowest, true);
   const auto hosts = ranks.empty() ? run_hosts : entry.record->identity().hosts;
-  return hosts.empty() ? ""
-                       : fmt::format("host{} {}", hosts.size() == 1 ? "" : "s",
-                                     one_line(fmt::format("{}", fmt::join(hosts, ", "))));
+  return hosts.empty() ? "" : fmt::format("host{} {}", hosts.size() == 1 ? "" : "s", one_line(joined(hosts)));
 }
 
 void find_figure(const Floor& floor, const Record& record, Judgement& judgement) {
@@ -95,7 +92,7 @@ std::string rank_text(const RankResult& rank, bool with_number) {
   if (with_number) parts.push_back(fmt::format("rank {}", rank.rank));
   if (!rank.host.empty()) parts.push_back("host " + one_line(rank.host, 80));
   if (!rank.device.empty()) parts.push_back(one_line(rank.device, 80));
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return joined(parts);
 }
 
 // A figure without an interval (too few or too correlated samples) is judged by its value alone: inconclusive would

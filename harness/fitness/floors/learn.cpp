@@ -77,21 +77,20 @@ std::string hardware_of(const Entry& entry, const RunMachine& machine) {
   if (machine.cores) parts.push_back(plural(*machine.cores, "core"));
   if (machine.gpus > 0) parts.push_back(fmt::format("{} x {}", machine.gpus, machine.gpu));
   if (parts.empty() && !entry.record->ranks.empty()) parts.push_back(entry.record->ranks.front().device);
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return joined(parts);
 }
 
 // Why a record's figure does not count; empty if it does.
 std::string why_not(const Entry& entry, const Metric* metric, const LearnOptions& options) {
   const Record& record = *entry.record;
   if (const auto why = why_left_out(record)) return why->what;
-  if (std::any_of(record.checks.begin(), record.checks.end(), [](const Check& check) { return !check.passed; }))
-    return "failed";
+  if (std::ranges::any_of(record.checks, [](const Check& check) { return !check.passed; })) return "failed";
   if (!options.disturbed && disturbed(record))
     return fmt::format("{}: others used its CPUs, or its GPU was slowed down", busy);
   if (!metric || !std::isfinite(*metric->value) || *metric->value <= 0 || metric->unit.empty())
     return "has no figure above 0 with a unit";
   const auto units = units_of(metric->name, record.family);
-  if (!units.empty() && std::find(units.begin(), units.end(), metric->unit) == units.end())
+  if (!units.empty() && std::ranges::find(units, metric->unit) == units.end())
     return fmt::format("its {} is in {}, which floors do not know", one_line(metric->name, 40),
                        one_line(metric->unit, 40));
   return {};
@@ -140,8 +139,8 @@ Gathered gather(const RunSet& runs, const LearnOptions& options) {
       found.notes.push_back(fmt::format("{}/{}", run.dir.filename().string(), problem));
   for (const std::string& copy : runs.duplicates()) found.notes.push_back(copy);
   for (const auto& [why, places] : left_out)
-    found.notes.push_back(fmt::format("{} {} ({})", plural(static_cast<std::int64_t>(places.size()), "record"), why,
-                                      one_line(first_few(places), 400)));
+    found.notes.push_back(
+        fmt::format("{} {} ({})", plural(places.size(), "record"), why, one_line(first_few(places), 400)));
   return found;
 }
 
@@ -187,9 +186,7 @@ void refuse_different(const Cases& cases) {
       ++more;
   }
   if (!first.empty())
-    throw UsageError(
-        first +
-        (more == 0 ? "" : fmt::format(", and so for {} more", plural(static_cast<std::int64_t>(more), "case"))));
+    throw UsageError(first + (more == 0 ? "" : fmt::format(", and so for {} more", plural(more, "case"))));
 }
 
 std::set<std::string> machines_in(const Cases& cases) {
@@ -247,8 +244,7 @@ std::vector<MachineApart> find_apart(const Cases& cases, double error) {
   }
   std::vector<MachineApart> all;
   for (auto& [machine, apart] : worst) all.push_back(std::move(apart));
-  std::stable_sort(all.begin(), all.end(),
-                   [](const MachineApart& a, const MachineApart& b) { return a.difference < b.difference; });
+  std::ranges::stable_sort(all, {}, &MachineApart::difference);
   return all;
 }
 
@@ -371,7 +367,7 @@ void note_misses(const Cases& cases, LearnedFloors& learned) {
   }
   if (!places.empty())
     learned.notes.push_back(fmt::format("{} below the floor learned from it and others: {}",
-                                        plural(static_cast<std::int64_t>(places.size()), "record"), first_few(places)));
+                                        plural(places.size(), "record"), first_few(places)));
 }
 
 void see_machines(const Cases& cases, LearnedFloors& learned) {
@@ -387,7 +383,7 @@ void see_machines(const Cases& cases, LearnedFloors& learned) {
 
 std::size_t LearnedFloors::floors() const {
   return static_cast<std::size_t>(
-      std::count_if(cases.begin(), cases.end(), [](const LearnedFloor& each) { return each.limit.has_value(); }));
+      std::ranges::count_if(cases, [](const LearnedFloor& each) { return each.limit.has_value(); }));
 }
 
 ExitCode LearnedFloors::code() const {
@@ -439,9 +435,8 @@ LearnedFloors learn(const RunSet& runs, const LearnOptions& options) {
   if (options.same_machine)
     runs_apart =
         find_runs_apart(cases, options.outliers, apart_error / static_cast<double>(cases.size()), learned.notes);
-  learned.tried = static_cast<std::size_t>(std::count_if(cases.begin(), cases.end(), [&](const auto& one) {
-    return count_units(one.second, options.same_machine) >= min_units;
-  }));
+  learned.tried = static_cast<std::size_t>(std::ranges::count_if(
+      cases, [&](const auto& one) { return count_units(one.second, options.same_machine) >= min_units; }));
   // Bonferroni: holds however the cases of a machine depend on each other, and whichever of them give no floor.
   learned.floor_rate = options.false_fail / static_cast<double>(std::max<std::size_t>(1, learned.tried));
   for (const auto& [id, samples] : cases) {

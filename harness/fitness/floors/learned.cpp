@@ -60,12 +60,11 @@ Json floor_of(const LearnedFloors& learned, const LearnedFloor& floor) {
 
 std::string basis_text(const LearnedFloors& learned, std::size_t machines, std::size_t runs) {
   const std::string name = learned.options.same_machine ? "one machine, " + one_line(learned.machines.front(), 80)
-                                                        : plural(static_cast<std::int64_t>(machines), "machine");
+                                                        : plural(machines, "machine");
   std::string about = one_line(learned.hardware);
   if (!about.empty() && !learned.measured.empty()) about += "; ";
   about += one_line(learned.measured);
-  return fmt::format("{}, {}{}", name, plural(static_cast<std::int64_t>(runs), "run"),
-                     about.empty() ? "" : fmt::format(" ({})", about));
+  return fmt::format("{}, {}{}", name, plural(runs, "run"), about.empty() ? "" : fmt::format(" ({})", about));
 }
 
 Json floors_of(const LearnedFloors& learned) {
@@ -76,8 +75,7 @@ Json floors_of(const LearnedFloors& learned) {
       "give one (a sum, so less if cases of a machine depend on each other).",
       basis_text(learned, learned.machines.size(), learned.runs),
       learned.options.same_machine ? "For that machine only: a run while it is as it was" : "A healthy machine's run",
-      rough_percent(learned.options.false_fail), rough_percent(learned.floor_rate),
-      plural(static_cast<std::int64_t>(learned.tried), "case"));
+      rough_percent(learned.options.false_fail), rough_percent(learned.floor_rate), plural(learned.tried, "case"));
   json["floors"] = Json::array();
   for (const LearnedFloor& each : learned.cases)
     if (each.limit) json["floors"].push_back(floor_of(learned, each));
@@ -87,8 +85,7 @@ Json floors_of(const LearnedFloors& learned) {
 bool is_learned(const std::filesystem::path& file) {
   try {
     const Floors floors = load_floors(file);
-    return std::all_of(floors.floors.begin(), floors.floors.end(),
-                       [](const Floor& floor) { return floor.source.starts_with(mark); });
+    return std::ranges::all_of(floors.floors, [](const Floor& floor) { return floor.source.starts_with(mark); });
   } catch (const UsageError&) {
     return false;
   }

@@ -61,7 +61,7 @@ std::string sums_line(const TarMember& member) {
 }
 
 std::string sums_of(std::vector<TarMember> members) {
-  std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  std::ranges::sort(members, [](const auto& a, const auto& b) { return a.name < b.name; });
   std::string sums;
   for (const TarMember& member : members)
     if (member.name != sums_name) sums += sums_line(member);
@@ -109,7 +109,7 @@ Files take_folder(Files& files, const std::string& folder) {
 }
 
 void check_sums(const std::vector<TarMember>& members) {
-  const auto sums = std::find_if(members.begin(), members.end(), [](const auto& one) { return one.name == sums_name; });
+  const auto sums = std::ranges::find_if(members, [](const auto& one) { return one.name == sums_name; });
   if (sums == members.end()) throw Error(fmt::format("{} is missing", sums_name));
   std::set<std::string_view> lines;
   for (std::string_view rest = sums->bytes; !rest.empty();) {
@@ -207,7 +207,7 @@ std::string pack_bytes(const Pack& pack) {
 Pack parse_pack(std::string_view bytes, const std::string& name) {
   if (!is_tar(bytes)) throw UsageError(fmt::format("{} is neither a run directory nor a pack of assay check", name));
   std::vector<TarMember> members = parse_tar(bytes, name);
-  if (std::none_of(members.begin(), members.end(), [](const auto& one) { return one.name == manifest_name; }))
+  if (std::ranges::none_of(members, [](const auto& one) { return one.name == manifest_name; }))
     throw UsageError(fmt::format("{} is no pack of assay check: it has no {}", name, manifest_name));
   Pack pack;
   std::string again;
@@ -227,7 +227,7 @@ Recomputed recompute(const CheckResult& result) {
   std::set<std::pair<const Record*, std::string>> known;
   for (const Entry& entry : result.runs->entries()) {
     const std::vector<double>& samples = entry.record->samples.values;
-    const bool numbers = std::all_of(samples.begin(), samples.end(), [](double value) { return std::isfinite(value); });
+    const bool numbers = std::ranges::all_of(samples, [](double value) { return std::isfinite(value); });
     std::optional<Summary> summary;
     for (std::size_t i = 0; i < entry.record->metrics.size(); ++i) {
       const Metric& recorded = entry.record->metrics[i];

@@ -138,7 +138,7 @@ std::string protocol_difference(const Selection& selection, const Record& record
   if (record.protocol.is_object())
     for (const auto& [name, value] : record.protocol.items()) fields.push_back(name);
   for (const auto& [name, asked] : selection.protocol.items()) {
-    const bool has = std::find(fields.begin(), fields.end(), name) != fields.end();
+    const bool has = std::ranges::find(fields, name) != fields.end();
     if (!has)
       parts.push_back(fmt::format("it has no {}, the floor asks for {}{}", one_line(name, 80), as_text(asked),
                                   nearest(name, fields) ? suggestion(name, fields) : ""));
@@ -146,7 +146,7 @@ std::string protocol_difference(const Selection& selection, const Record& record
       parts.push_back(fmt::format("{} is {}, the floor asks for {}", one_line(name, 80), as_text(record.protocol[name]),
                                   as_text(asked)));
   }
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return joined(parts, "; ");
 }
 
 bool key_matches(std::string_view pattern, std::string_view key) {

@@ -42,7 +42,7 @@ std::string filters_text(const Floor& floor) {
   for (const auto& [name, value] : floor.protocol.items())
     parts.push_back(fmt::format("{}={}", one_line(name, 80),
                                 value.is_string() ? one_line(value.get_ref<const std::string&>(), 80) : value.dump()));
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return joined(parts);
 }
 
 std::string floor_title(const Floor& floor) {

@@ -76,8 +76,7 @@ std::string index_trouble(const std::vector<GpuHere>& here, const std::string& s
   if (std::ranges::any_of(here, [](const GpuHere& gpu) { return gpu.mig.value_or(false); }))
     return "with GPUs that are divided into slices (MIG), indices may count those";
   if (source != "CUDA_VISIBLE_DEVICES") return {};
-  if (std::ranges::any_of(here, [](const GpuHere& gpu) { return gpu.lost; }))
-    return "CUDA does not count GPUs that are lost";
+  if (std::ranges::any_of(here, &GpuHere::lost)) return "CUDA does not count GPUs that are lost";
   const auto order = environment.find("CUDA_DEVICE_ORDER");
   if ((order == environment.end() || order->second != "PCI_BUS_ID") &&
       std::ranges::any_of(here, [&](const GpuHere& gpu) { return gpu.name != here.front().name; }))

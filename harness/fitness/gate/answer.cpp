@@ -15,8 +15,6 @@ namespace assay::gate {
 
 namespace {
 
-Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
-
 // The figure that is furthest from its floor.
 const Figure* worst_figure(const TestOutcome& test) {
   const auto shortfall = [](const Figure& figure) { return figure.repetitions.back().shortfall; };
@@ -27,9 +25,8 @@ const Figure* worst_figure(const TestOutcome& test) {
 }
 
 TestState state_of(const TestOutcome& test) {
-  const bool slow =
-      test.state == TestState::passed && std::any_of(test.figures.begin(), test.figures.end(),
-                                                     [](const Figure& figure) { return judge(figure).has_value(); });
+  const bool slow = test.state == TestState::passed &&
+                    std::ranges::any_of(test.figures, [](const Figure& figure) { return judge(figure).has_value(); });
   return slow ? TestState::slow : test.state;
 }
 
@@ -54,8 +51,8 @@ std::string test_line(const TestOutcome& test) {
 std::string short_text(const Request& request, const Answer& answer) {
   const auto& findings = answer.decision.findings;
   if (answer.decision.verdict == Fitness::pass) return "nothing found";
-  const auto weighty = std::count_if(findings.begin(), findings.end(),
-                                     [](const Finding& one) { return one.severity != Severity::info; });
+  const auto weighty =
+      std::ranges::count_if(findings, [](const Finding& one) { return one.severity != Severity::info; });
   std::string found = weighty > 0 ? line_of(request.catalogue, findings.front()) : std::string();
   if (weighty > 1) found += fmt::format(" (and {} more)", weighty - 1);
   if (answer.decision.verdict != Fitness::unknown) return found;
@@ -74,8 +71,7 @@ std::string long_text(const Request& request, const Answer& answer) {
   }
   for (const TestOutcome& test : answer.tests) text += test_line(test);
   for (const std::string& note : answer.notes) text += "- " + one_line(note) + "\n";
-  if (remarks > 0)
-    text += fmt::format("- {} remark{} that no job depends on: --json\n", remarks, remarks == 1 ? "" : "s");
+  if (remarks > 0) text += fmt::format("- {} that no job depends on: --json\n", plural(remarks, "remark"));
   if (!answer.past.empty()) text += fmt::format("- {}: {}\n", this_host(), answer.past);
   return text + fmt::format("{} of {}\n", format_seconds(answer.seconds), format_seconds(request.budget));
 }
@@ -98,7 +94,7 @@ std::string answer_text(const Request& request, const Answer& answer, ExitStyle 
     case ExitStyle::npd: return injected + short_text(request, answer) + "\n";
     case ExitStyle::nagios: {
       std::string text = short_text(request, answer);
-      std::replace(text.begin(), text.end(), '|', '/');  // what follows a bar is performance data
+      std::ranges::replace(text, '|', '/');  // what follows a bar is performance data
       return fmt::format("ASSAY {} - {}{} | seconds={:.2f}s;;;0;{:g}\n", name_of(answer.decision.verdict, nagios_words),
                          injected, text, answer.seconds, request.budget);
     }

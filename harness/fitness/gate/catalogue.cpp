@@ -14,25 +14,20 @@ namespace assay::gate {
 
 namespace {
 
-std::string text_of(const Cursor& at, std::string_view name, std::string otherwise = {}) {
-  const auto member = at.find(name);
-  return member ? member->text().value_or("") : otherwise;
-}
-
 // A code that the file itself brings.
 Code read_code(const Cursor& at) {
-  static const std::vector<std::string> names{"code", "id", "action", "meaning", "test", "at_most", "inject"};
   static const std::vector<std::string> actions{"isolate", "reset", "monitor"}, severities = all_words<Severity>();
   Code code;
-  at.only(names);
-  if (const auto member = at.need("code")) code.code = member->text().value_or("");
+  at.only({"code", "id", "action", "meaning", "test", "at_most", "inject"});
+  code.code = at.need_text("code");
   code.area = area_of(code.code);
   if (!code.area) at.error("its code is not of the form ASSAY-AREA-NNN");
-  if (const auto member = at.need("id")) code.id = member->text().value_or("");
+  code.id = at.need_text("id");
   if (const auto member = at.need("action")) code.action = member->choice(actions).value_or("");
   const ProblemKind* const kind = find_kind(code.id);
-  code.meaning = text_of(at, "meaning", kind ? kind->meaning : "");
-  code.test = text_of(at, "test", code.test);
+  if (kind) code.meaning = kind->meaning;
+  if (const auto member = at.find("meaning")) code.meaning = member->text().value_or("");
+  if (const auto member = at.find("test")) code.test = member->text().value_or("");
   if (const auto member = at.find("at_most"))
     code.at_most = from_word<Severity>(member->choice(severities).value_or("")).value_or(Severity::info);
   if (const auto member = at.find("inject")) code.inject = member->text().value_or("");
@@ -56,23 +51,22 @@ std::vector<Code> codes_of(const std::vector<Test>& tests, const std::filesystem
 }
 
 Test read_test(const Cursor& at) {
-  static const std::vector<std::string> names{"name",     "plan",  "cases", "device", "seconds", "shared", "alone",
-                                              "required", "wrong", "slow",  "hung",   "broke",   "finds"};
   static const std::vector<std::string> devices{"cpu", "cuda", "host"};
   Test test;
-  at.only(names);
-  if (const auto member = at.need("name")) test.name = member->text().value_or("");
-  test.plan = text_of(at, "plan");
-  test.cases = text_of(at, "cases");
+  at.only({"name", "plan", "cases", "device", "seconds", "shared", "alone", "required", "wrong", "slow", "hung",
+           "broke", "finds"});
+  test.name = at.need_text("name");
+  test.plan = at.text_of("plan");
+  test.cases = at.text_of("cases");
   if (const auto member = at.need("device")) test.device = member->choice(devices).value_or("");
   if (const auto member = at.need("seconds")) test.seconds = member->number(0.01, 3600).value_or(1);
   if (const auto member = at.find("shared")) test.shared = member->flag().value_or(false);
   if (const auto member = at.find("alone")) test.alone = member->flag().value_or(false);
   if (const auto member = at.find("required")) test.required = member->flag().value_or(false);
-  test.wrong = text_of(at, "wrong");
-  test.slow = text_of(at, "slow");
-  test.hung = text_of(at, "hung");
-  test.broke = text_of(at, "broke");
+  test.wrong = at.text_of("wrong");
+  test.slow = at.text_of("slow");
+  test.hung = at.text_of("hung");
+  test.broke = at.text_of("broke");
   if (const auto finds = at.find("finds"))
     for (const auto& [id, fault] : finds->members())
       test.finds.emplace_back(id, fault.json().is_null() ? std::nullopt : fault.text());
@@ -84,8 +78,7 @@ void check_names(const Catalogue& catalogue, const Cursor& at) {
   for (const Code& code : catalogue.codes) {
     if (!seen.insert(code.code).second || !seen.insert(code.id).second)
       at.error(fmt::format("{} or its id {} stands there twice", code.code, code.id));
-    if (std::none_of(catalogue.tests.begin(), catalogue.tests.end(),
-                     [&](const Test& test) { return test.name == code.test; }))
+    if (std::ranges::none_of(catalogue.tests, [&](const Test& test) { return test.name == code.test; }))
       at.error(fmt::format("{}: no test {}", code.code, code.test));
   }
   for (const Test& test : catalogue.tests)
@@ -102,8 +95,7 @@ void check_names(const Catalogue& catalogue, const Cursor& at) {
 }  // namespace
 
 const Code* Catalogue::find(std::string_view word) const {
-  const auto found =
-      std::find_if(codes.begin(), codes.end(), [&](const Code& one) { return one.id == word || one.code == word; });
+  const auto found = std::ranges::find_if(codes, [&](const Code& one) { return one.id == word || one.code == word; });
   return found == codes.end() ? nullptr : &*found;
 }
 
@@ -124,7 +116,7 @@ std::vector<const Test*> Catalogue::choose(double seconds, bool gpus) const {
   std::vector<const Test*> chosen;
   for (const Test& test : tests)
     if (test.device != "cuda" || gpus) chosen.push_back(&test);
-  std::stable_sort(chosen.begin(), chosen.end(), [&](const Test* a, const Test* b) {
+  std::ranges::stable_sort(chosen, [&](const Test* a, const Test* b) {
     if (a->required != b->required) return a->required;
     return codes_of[a->name] / a->seconds > codes_of[b->name] / b->seconds;
   });
@@ -150,23 +142,17 @@ Json Catalogue::codes_json() const {
 }
 
 Catalogue load_catalogue(const std::filesystem::path& file) {
-  static const std::vector<std::string> names{"schema", "description", "codes", "tests"};
-  const Json json = read_json(file);
-  Problems problems(file.string());
-  const Cursor root(json, problems);
-  Catalogue catalogue;
-  if (root.object() && root.schema(1)) {
-    root.only(names);
+  return read_strictly(file, 1, {"schema", "description", "codes", "tests"}, [&](const Cursor& root) {
+    Catalogue catalogue;
     if (const auto list = root.need("tests"))
       for (const Cursor& one : list->elements()) catalogue.tests.push_back(read_test(one));
     if (const auto list = root.find("codes"))
       for (const Cursor& one : list->elements()) catalogue.codes.push_back(read_code(one));
     else
       catalogue.codes = codes_of(catalogue.tests, file.parent_path() / "gate-faults.json");
-    if (problems.empty()) check_names(catalogue, root);
-  }
-  problems.raise();
-  return catalogue;
+    if (root.problems().empty()) check_names(catalogue, root);
+    return catalogue;
+  });
 }
 
 }  // namespace assay::gate

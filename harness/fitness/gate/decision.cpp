@@ -1,5 +1,6 @@
 #include "harness/fitness/gate/decision.h"
 
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 
 #include <fmt/format.h>
@@ -27,8 +28,7 @@ bool undisturbed(const Repetition& one) {
 // Whether at least as many repetitions as hard evidence needs are so.
 template <typename Predicate>
 bool enough(const Figure& figure, Predicate holds) {
-  return static_cast<std::size_t>(std::count_if(figure.repetitions.begin(), figure.repetitions.end(), holds)) >=
-         needed_repetitions;
+  return static_cast<std::size_t>(std::ranges::count_if(figure.repetitions, holds)) >= needed_repetitions;
 }
 
 Finding finding_of(const Catalogue& catalogue, const std::string& id, Severity severity, std::string device,
@@ -74,7 +74,7 @@ void add_problem(const Finding& problem, const Scope& scope, const Catalogue& ca
   finding.severity = std::min(problem.severity, code.at_most);
   if (finding.meaning.empty()) finding.meaning = code.meaning;
   const bool of_a_gpu = finding.area == Area::gpu && !finding.device.empty();
-  if (of_a_gpu && std::find(scope.others.begin(), scope.others.end(), finding.device) != scope.others.end()) {
+  if (of_a_gpu && std::ranges::find(scope.others, finding.device) != scope.others.end()) {
     finding.severity = Severity::info;
     finding.seen += " (not one of the job's devices)";
   }
@@ -93,16 +93,14 @@ std::optional<Slowness> judge(const Figure& measured) {
   const bool crowded = figure.repetitions.empty();
   if (crowded) figure = measured;
   const auto& all = figure.repetitions;
-  const auto below =
-      static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const Repetition& one) { return one.below; }));
+  const auto below = static_cast<std::size_t>(std::ranges::count_if(all, &Repetition::below));
   if (below == 0) return std::nullopt;
-  const auto best = std::min_element(
-      all.begin(), all.end(), [](const Repetition& a, const Repetition& b) { return a.shortfall < b.shortfall; });
+  const auto best = std::ranges::min_element(all, {}, &Repetition::shortfall);
   Slowness slow;
   slow.text = fmt::format("{}: {} against a floor of {}, {} of {} repetitions beyond it", figure.name,
                           format_quantity(best->value, figure.unit), format_quantity(figure.floor, figure.unit), below,
                           all.size());
-  const bool quota = std::all_of(all.begin(), all.end(), by_quota);
+  const bool quota = std::ranges::all_of(all, by_quota);
   if (quota) {
     slow.cause = "cpu-quota";
     slow.text += fmt::format("; a quota withheld {:.2f} CPUs", *best->held_back);
@@ -117,8 +115,7 @@ std::optional<Slowness> judge(const Figure& measured) {
     slow.cause = "gpu-slowed";
     slow.severity = Severity::fault;
   } else {
-    const bool known =
-        std::any_of(all.begin(), all.end(), [](const Repetition& one) { return one.outside.has_value(); });
+    const bool known = std::ranges::any_of(all, [](const Repetition& one) { return one.outside.has_value(); });
     slow.text += known ? "; others used CPU time meanwhile" : "; unknown what others used meanwhile";
   }
   return slow;
@@ -131,9 +128,9 @@ std::vector<std::string> unseen(const std::vector<TestOutcome>& tests, const Cat
       devices[{test.test, test.reason}].push_back(test.device);
   std::map<std::string, std::string> names;  // of tests, by the rest of their sentence
   for (const auto& [what, where] : devices) {
-    const std::string more = where.size() > 1 ? fmt::format(" and {} more", where.size() - 1) : std::string();
-    std::string& tests_there = names[fmt::format(" did not run{}{}: {}", place_of(where.front()), more,
-                                                 what.second.empty() ? "the gate ended before" : what.second)];
+    std::string& tests_there =
+        names[fmt::format(" did not run{}{}: {}", place_of(where.front()), and_more(where.size(), 1),
+                          what.second.empty() ? "the gate ended before" : what.second)];
     tests_there += (tests_there.empty() ? "" : ", ") + what.first;
   }
   std::vector<std::string> sentences;
@@ -146,9 +143,9 @@ Decision decide(const Evidence& evidence, const Scope& scope, const Catalogue& c
   for (const Finding& problem : evidence.problems) add_problem(problem, scope, catalogue, decision.findings);
   for (const TestOutcome& test : evidence.tests) add_test(test, catalogue, decision.findings);
   std::ranges::stable_sort(decision.findings, std::greater{}, &Finding::severity);
-  const bool judged = evidence.audited || !evidence.problems.empty() ||
-                      std::any_of(evidence.tests.begin(), evidence.tests.end(),
-                                  [](const TestOutcome& one) { return one.state != TestState::not_run; });
+  const bool judged =
+      evidence.audited || !evidence.problems.empty() ||
+      std::ranges::any_of(evidence.tests, [](const TestOutcome& one) { return one.state != TestState::not_run; });
   const Severity worst = decision.findings.empty() ? Severity::info : decision.findings.front().severity;
   decision.verdict = worst == Severity::fault              ? Fitness::fail
                      : !judged || !evidence.unseen.empty() ? Fitness::unknown

@@ -34,8 +34,8 @@ std::string add_repetitions(const RunSet& runs, const FloorsOfTest& by, TestOutc
       const Record& record = *one.entry.record;
       used.insert(result.floor->pointer);
       const std::string name = fmt::format("{} of {}", result.floor->metric, record.key);
-      auto figure = std::find_if(outcome.figures.begin(), outcome.figures.end(),
-                                 [&](const Figure& known) { return known.name == name && known.floor == *one.limit; });
+      auto figure = std::ranges::find_if(
+          outcome.figures, [&](const Figure& known) { return known.name == name && known.floor == *one.limit; });
       if (figure == outcome.figures.end())
         figure = outcome.figures.insert(figure, {name, result.floor->unit, *one.limit, {}});
       // CPUs that a quota kept from the case: those it had to do without, and those it was stopped on.

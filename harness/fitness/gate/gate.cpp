@@ -69,7 +69,7 @@ class Gate {
  private:
   void recall(std::time_t now) {
     try {
-      answer_.past = read_past(host_.memory(), now).text(past_days);
+      answer_.past = read_past(host_.memory(), now).text();
     } catch (const Error& error) {
       answer_.notes.push_back(fmt::format("past verdicts are not known: {}", error.what()));
     }

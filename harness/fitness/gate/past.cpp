@@ -29,14 +29,14 @@ std::string times(std::size_t count) { return count == 1 ? "once" : fmt::format(
 
 }  // namespace
 
-std::string Past::text(int days) const {
+std::string Past::text() const {
   std::string text;
   if (suspect > 0) text = "suspect " + times(suspect);
   if (drain > 0) text += (text.empty() ? "drain " : ", drain ") + times(drain);
-  return text.empty() ? text : fmt::format("{} in the past {} days", text, days);
+  return text.empty() ? text : fmt::format("{} in the past {} days", text, past_days);
 }
 
-Past read_past(const std::filesystem::path& file, std::time_t now, int days) {
+Past read_past(const std::filesystem::path& file, std::time_t now) {
   Past past;
   const std::string all = content(file);
   for (std::size_t at = 0; at < all.size();) {
@@ -44,7 +44,7 @@ Past read_past(const std::filesystem::path& file, std::time_t now, int days) {
     try {
       const Json line = parse_untrusted(std::string_view(all).substr(at, end - at));
       const auto when = parse_utc(text_member(line, "/time"));
-      if (when && now - *when <= std::time_t{days} * 86400) {
+      if (when && now - *when <= std::time_t{past_days} * 86400) {
         past.suspect += text_member(line, "/verdict") == "suspect";
         past.drain += text_member(line, "/verdict") == "drain";
       }

@@ -14,13 +14,13 @@ namespace assay::gate {
 struct Past {
   std::size_t suspect = 0, drain = 0;  // gates of the past days
   // "suspect 3 times in the past 7 days"; empty if there was nothing.
-  std::string text(int days) const;
+  std::string text() const;
 };
 
 inline constexpr int past_days = 7;
 
 // Lines that are not understood are skipped; a file that is absent gives nothing. Throws Error if it cannot be read.
-Past read_past(const std::filesystem::path& file, std::time_t now, int days = past_days);
+Past read_past(const std::filesystem::path& file, std::time_t now);
 // Appends what was found, as a verdict of suspect or drain; nothing if there are only remarks. Throws Error if it
 // cannot be written.
 void remember(const std::filesystem::path& file, std::time_t now, const Decision& decision, const Catalogue& catalogue);

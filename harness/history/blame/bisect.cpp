@@ -33,7 +33,7 @@ std::string figure_flags(const Json& change, const BisectCommands& commands) {
 }
 
 bool is_commit(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
     return std::isalnum(c) || c == '-' || c == '.' || c == '_' || c == '/';
   }) && text.front() != '-';
 }

@@ -30,10 +30,9 @@ bool mediates(std::string_view fact) {
   static constexpr std::array<std::string_view, 6> words{"clock", "mhz",     "frequency",
                                                          "power", "throttl", "temperature"};
   static constexpr std::array<std::string_view, 5> settings{"limit", "cap", "governor", "policy", "mode"};
-  std::string lower(fact);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = lower_case(fact);
   const auto has = [&](std::string_view word) { return lower.find(word) != std::string::npos; };
-  return std::any_of(words.begin(), words.end(), has) && std::none_of(settings.begin(), settings.end(), has);
+  return std::ranges::any_of(words, has) && std::ranges::none_of(settings, has);
 }
 
 void differences(const store::Facts& before, const store::Facts& after, const std::string& prefix,
@@ -161,7 +160,7 @@ class Inquiry {
       else
         blame.causes.push_back(std::move(cause));
     }
-    std::stable_sort(blame.causes.begin(), blame.causes.end(), [&](const Cause& a, const Cause& b) {
+    std::ranges::stable_sort(blame.causes, [&](const Cause& a, const Cause& b) {
       if (disturbs(a) != disturbs(b)) return disturbs(a);
       if (a.p != b.p) return a.p < b.p;
       return changes_of_fact_.at(a.fact) < changes_of_fact_.at(b.fact);

@@ -66,7 +66,7 @@ std::optional<Drift> drift_since(const SplitTrack& split, Night since, double to
 // The first night of the regime in force, if small changes start no regime.
 Night drift_start(const SeriesState& state) {
   for (std::size_t k = state.regimes.size(); k-- > 0;) {
-    const bool is_small = std::any_of(state.changes.begin(), state.changes.end(), [&](const Change& change) {
+    const bool is_small = std::ranges::any_of(state.changes, [&](const Change& change) {
       return change.stage == Stage::small && change.first_after == state.regimes[k];
     });
     if (!is_small) return state.regimes[k];

@@ -76,8 +76,7 @@ struct Candidate {
 
 // Opens what passes over `tests` tests.
 void open_passing(std::vector<Candidate>& candidates, double level, std::size_t tests, NightSummary& summary) {
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.p < b.p; });
+  std::ranges::stable_sort(candidates, {}, &Candidate::p);
   std::vector<double> ascending;
   for (const Candidate& one : candidates) ascending.push_back(one.p);
   summary.opened = passing(ascending, level, tests);
@@ -88,9 +87,7 @@ void open_passing(std::vector<Candidate>& candidates, double level, std::size_t 
 
 void decide(std::vector<Walked>& walked, const Options& options, std::span<NightSummary> nights) {
   const auto index_of = [&](Night night) {
-    return static_cast<std::size_t>(std::lower_bound(nights.begin(), nights.end(), night,
-                                                     [](const NightSummary& s, Night n) { return s.night < n; }) -
-                                    nights.begin());
+    return static_cast<std::size_t>(std::ranges::lower_bound(nights, night, {}, &NightSummary::night) - nights.begin());
   };
   std::vector<std::vector<std::pair<Walked*, const Trial*>>> trials(nights.size());
   for (Walked& item : walked) {
@@ -117,7 +114,7 @@ void decide(std::vector<Walked>& walked, const Options& options, std::span<Night
 std::vector<NightSummary> nights_after(std::span<const Track> tracks, Night known) {
   std::vector<Night> nights;
   for (const Track& track : tracks) {
-    const auto first = std::upper_bound(track.nights.begin(), track.nights.end(), known);
+    const auto first = std::ranges::upper_bound(track.nights, known);
     std::vector<Night> merged;
     std::set_union(nights.begin(), nights.end(), first, track.nights.end(), std::back_inserter(merged));
     nights = std::move(merged);
@@ -130,13 +127,11 @@ std::vector<NightSummary> nights_after(std::span<const Track> tracks, Night know
 void check(std::span<const Track> tracks, std::span<const Group> groups) {
   for (const Track& track : tracks) {
     ASSAY_CHECK(track.nights.size() == track.values.size());
-    ASSAY_CHECK(std::adjacent_find(track.nights.begin(), track.nights.end(), std::greater_equal<>()) ==
-                track.nights.end());
-    ASSAY_CHECK(std::all_of(track.values.begin(), track.values.end(), [](double x) { return std::isfinite(x); }));
+    ASSAY_CHECK(std::ranges::adjacent_find(track.nights, std::greater_equal<>()) == track.nights.end());
+    ASSAY_CHECK(std::ranges::all_of(track.values, [](double x) { return std::isfinite(x); }));
   }
   for (const Group& group : groups) {
-    ASSAY_CHECK(
-        std::all_of(group.members.begin(), group.members.end(), [&](std::size_t i) { return i < tracks.size(); }));
+    ASSAY_CHECK(std::ranges::all_of(group.members, [&](std::size_t i) { return i < tracks.size(); }));
   }
 }
 

@@ -30,11 +30,11 @@ struct Track {
 
   // The index of the first night from `night` on; their number if there is none.
   std::size_t index_of(Night night) const {
-    return static_cast<std::size_t>(std::lower_bound(nights.begin(), nights.end(), night) - nights.begin());
+    return static_cast<std::size_t>(std::ranges::lower_bound(nights, night) - nights.begin());
   }
   // How many nights are not after `night`.
   std::size_t count_until(Night night) const {
-    return static_cast<std::size_t>(std::upper_bound(nights.begin(), nights.end(), night) - nights.begin());
+    return static_cast<std::size_t>(std::ranges::upper_bound(nights, night) - nights.begin());
   }
 };
 

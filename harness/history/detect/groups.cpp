@@ -31,7 +31,7 @@ Track track_of(std::span<const Track> tracks, const Group& group, Night last) {
       if (night > first && night <= last) generations.push_back(night);
     }
     generations.push_back(last + 1);
-    std::sort(generations.begin(), generations.end());
+    std::ranges::sort(generations);
     for (std::size_t g = 0; g + 1 < generations.size(); ++g) {
       const Night from = generations[g], until = generations[g + 1];
       const std::size_t low = track.index_of(std::max(from, epoch - median_nights)),
@@ -59,14 +59,14 @@ Track walk_group(std::span<const Track> tracks, const Group& group, const Option
   Night start = std::numeric_limits<Night>::max();
   for (const std::size_t member : group.members) {
     const std::vector<Night>& nights = tracks[member].nights;
-    const auto found = std::lower_bound(nights.begin(), nights.end(), first);
+    const auto found = std::ranges::lower_bound(nights, first);
     if (found != nights.end()) start = std::min(start, *found);
   }
   Track track;
   for (Night from = start; from <= last; from = epoch_of(from) + epoch_nights) {
     const Night epoch = epoch_of(from), until = std::min(last, epoch + epoch_nights - 1);
     track = track_of(tracks, group, until);
-    const auto seen = std::lower_bound(track.nights.begin(), track.nights.end(), epoch);
+    const auto seen = std::ranges::lower_bound(track.nights, epoch);
     const bool refresh = seen == track.nights.end() || *seen >= first;
     if (!track.nights.empty())
       walk(track, options, {.first = std::max(from, first), .last = until, .refresh = refresh}, walked);

@@ -35,7 +35,7 @@ std::vector<double> scores_of(std::span<const double> residuals) {
   const std::size_t n = residuals.size();
   std::vector<std::pair<double, std::uint32_t>> order(n);
   for (std::size_t i = 0; i < n; ++i) order[i] = {residuals[i], static_cast<std::uint32_t>(i)};
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   std::vector<double> scores(n);
   for (std::size_t first = 0; first < n;) {
     std::size_t last = first + 1;
@@ -126,17 +126,17 @@ VarianceFactors::VarianceFactors(const Correlation& correlation) {
 Reference::Reference(std::span<const double> before, std::span<const double> older) {
   before = before.last(std::min(before.size(), max_reference));
   sorted_.assign(before.begin(), before.end());
-  std::sort(sorted_.begin(), sorted_.end());
+  std::ranges::sort(sorted_);
   const std::size_t n = sorted_.size();
   if (n > 0) centre_ = 0.5 * (sorted_[(n - 1) / 2] + sorted_[n / 2]);
   for (double& value : sorted_) value -= centre_;
   const std::size_t room = std::min(older.size(), max_reference - n);
   if (room > 0) {
     sorted_.insert(sorted_.end(), older.begin(), older.begin() + static_cast<std::ptrdiff_t>(room));
-    std::sort(sorted_.begin(), sorted_.end());
+    std::ranges::sort(sorted_);
   }
   std::vector<double> distances(sorted_.size());
-  std::transform(sorted_.begin(), sorted_.end(), distances.begin(), [](double x) { return std::abs(x); });
+  std::ranges::transform(sorted_, distances.begin(), [](double x) { return std::abs(x); });
   sigma_ = sigma_of_distances(distances);
 }
 
@@ -155,14 +155,14 @@ double Reference::score(double value) const {
     const double tail = 0.5 / (static_cast<double>(n + 1) * ratio * std::sqrt(ratio));
     return above ? -normal_quantile(tail) : normal_quantile(tail);
   }
-  const auto [low, high] = std::equal_range(sorted_.begin(), sorted_.end(), x);
+  const auto [low, high] = std::ranges::equal_range(sorted_, x);
   return normal_score(static_cast<std::size_t>((low - sorted_.begin()) + (high - sorted_.begin())), n);
 }
 
 std::size_t nights_beyond(std::span<const double> recent, std::span<const double> before, double shift) {
   const double centre = median_of(before);
   return static_cast<std::size_t>(
-      std::count_if(recent.begin(), recent.end(), [&](double x) { return is_beyond_half(x - centre, shift); }));
+      std::ranges::count_if(recent, [&](double x) { return is_beyond_half(x - centre, shift); }));
 }
 
 std::size_t longest_run(std::span<const double> before, std::span<const double> older, double shift) {

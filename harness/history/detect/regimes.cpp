@@ -23,8 +23,9 @@ constexpr std::size_t min_reference = 7;
 constexpr std::size_t max_outliers = 3;  // nights in a row that are no step
 
 bool is_replaced(const Track& track, std::size_t i) {
-  return i > 0 && std::any_of(track.replaced.begin(), track.replaced.end(),
-                              [&](Night night) { return track.nights[i - 1] < night && night <= track.nights[i]; });
+  return i > 0 && std::ranges::any_of(track.replaced, [&](Night night) {
+           return track.nights[i - 1] < night && night <= track.nights[i];
+         });
 }
 
 // Whether the noise is estimated again at this number of values in a regime: often while they are few.
@@ -113,8 +114,7 @@ class Walker : private SplitTrack {
   std::size_t place_between(std::size_t first, std::size_t last, const Keys& keys) const {
     if (first >= last) return last;
     const std::vector<double> likelihood = profile(values(), first, last, keys);
-    return first +
-           static_cast<std::size_t>(std::max_element(likelihood.begin(), likelihood.end()) - likelihood.begin());
+    return first + static_cast<std::size_t>(std::ranges::max_element(likelihood) - likelihood.begin());
   }
 
   Keys test_at(std::size_t at, double enough) {

@@ -20,7 +20,7 @@ bool may_alarm(const Trial& trial, const Options& options, std::size_t tests) {
 }
 
 bool is_unsteady(const SeriesState& state, Night night) {
-  return std::count_if(state.excursions.begin(), state.excursions.end(), [&](const SeriesState::Excursion& excursion) {
+  return std::ranges::count_if(state.excursions, [&](const SeriesState::Excursion& excursion) {
            return night - excursion.last <= unsteady_nights;
          }) >= 2;
 }
@@ -55,8 +55,8 @@ const std::vector<double>& SplitTrack::older_than(std::size_t regime) {
 }
 
 bool SplitTrack::is_left_out(const SeriesState::Excursion& excursion) const {
-  return std::any_of(state_.left_out.begin(), state_.left_out.end(),
-                     [&](const SeriesState::Excursion& one) { return one.first == excursion.first; });
+  return std::ranges::any_of(state_.left_out,
+                             [&](const SeriesState::Excursion& one) { return one.first == excursion.first; });
 }
 
 double SplitTrack::largest_excursion(const Reference& reference) const {

@@ -93,15 +93,15 @@ std::vector<double> profile(std::span<const double> values, std::size_t first, s
     sum += loss(values[i], keys.level_after, keys.scale) - loss(values[i], keys.level_before, keys.scale);
     sums.push_back(sum);
   }
-  const double best = *std::max_element(sums.begin(), sums.end());
+  const double best = *std::ranges::max_element(sums);
   for (double& x : sums) x = (x - best) / keys.inflation;
   return sums;
 }
 
 Shift hodges_lehmann(std::span<const double> recent, std::span<const double> before, double inflation) {
   std::vector<double> after(recent.begin(), recent.end()), earlier(before.begin(), before.end());
-  std::sort(after.begin(), after.end());
-  std::sort(earlier.begin(), earlier.end());
+  std::ranges::sort(after);
+  std::ranges::sort(earlier);
   const double m = static_cast<double>(recent.size()), n = static_cast<double>(before.size());
   const double half = 1.96 * std::sqrt(inflation * m * n * (m + n + 1) / 12);
   const double low = std::max(0.0, std::floor(0.5 * m * n - half));

@@ -50,7 +50,7 @@ const Reported* same_as(const Event& event, const std::vector<const Reported*>& 
   for (const Reported* one : free)
     if (one->kind == event.kind && one->near(event.last_before, event.first_after) &&
         (!newest || one->opened > newest->opened) &&
-        std::any_of(one->series.begin(), one->series.end(), [&](const auto& name) { return names.contains(name); }))
+        std::ranges::any_of(one->series, [&](const auto& name) { return names.contains(name); }))
       newest = one;
   return newest;
 }
@@ -67,9 +67,7 @@ Event restored(const Reported& report, const SeriesNames& names) {
   constexpr EventKind steps[] = {EventKind::slower, EventKind::faster, EventKind::changed_protocol};
   constexpr EventState over[] = {EventState::dismissed, EventState::recovered, EventState::withdrawn,
                                  EventState::noted};
-  const auto is_in = [](const auto& all, auto one) {
-    return std::find(std::begin(all), std::end(all), one) != std::end(all);
-  };
+  const auto is_in = [](const auto& all, auto one) { return std::ranges::find(all, one) != std::end(all); };
   if (is_in(over, report.state)) {
     event.state = report.state == EventState::noted ? EventState::withdrawn : report.state;
   } else if (!is_in(steps, report.kind) || event.series.size() == report.series.size()) {
@@ -105,8 +103,8 @@ Night until(const store::Decision& decision) {
 bool covers(const store::Decision& decision, const Event& event, const std::vector<TrackedSeries>& series) {
   if (decision.target == event.id) return true;
   if (event.series.empty()) return matches(decision.target, event.subject);
-  return std::all_of(event.series.begin(), event.series.end(),
-                     [&](const EventSeries& one) { return matches(decision.target, series[one.series].name); });
+  return std::ranges::all_of(event.series,
+                             [&](const EventSeries& one) { return matches(decision.target, series[one.series].name); });
 }
 
 }  // namespace
@@ -178,8 +176,7 @@ void match_reported(std::vector<Event>& events, const std::vector<Reported>& rep
     event.confirmed = event.confirmed || (at != by_id.end() && at->second->confirmed);
     constexpr EventState never_alarmed[] = {EventState::small, EventState::withdrawn, EventState::dismissed,
                                             EventState::recovered, EventState::noted};
-    event.fresh = at == by_id.end() || std::find(std::begin(never_alarmed), std::end(never_alarmed),
-                                                 at->second->state) != std::end(never_alarmed);
+    event.fresh = at == by_id.end() || std::ranges::find(never_alarmed, at->second->state) != std::end(never_alarmed);
   }
   const SeriesNames names(series);
   for (const Reported* one : free) events.push_back(restored(*one, names));
@@ -210,8 +207,7 @@ void apply_decisions(std::vector<Event>& events, const std::vector<store::Decisi
           covers(decision, event, series))
         expected = &decision;
     }
-    const auto mute =
-        std::find_if(mutes.begin(), mutes.end(), [&](const auto& one) { return covers(*one.second, event, series); });
+    const auto mute = std::ranges::find_if(mutes, [&](const auto& one) { return covers(*one.second, event, series); });
     if (acknowledged)
       decide(EventState::acknowledged, "acknowledged", *acknowledged);
     else if (expected)
@@ -245,8 +241,7 @@ EventSet find_events(const store::Contents& contents, const std::vector<TrackedS
   const auto rank = [](const Event& event) {
     return std::tuple(!event.alarms(), event.state != EventState::open, -event.first_after, event.id);
   };
-  std::stable_sort(set.events.begin(), set.events.end(),
-                   [&](const Event& a, const Event& b) { return rank(a) < rank(b); });
+  std::ranges::stable_sort(set.events, [&](const Event& a, const Event& b) { return rank(a) < rank(b); });
   return set;
 }
 

@@ -64,7 +64,7 @@ class Gaps {
 
  private:
   std::size_t place(Night night) const {
-    return static_cast<std::size_t>(std::lower_bound(nights_.begin(), nights_.end(), night) - nights_.begin());
+    return static_cast<std::size_t>(std::ranges::lower_bound(nights_, night) - nights_.begin());
   }
   std::vector<Night> nights_;
 };
@@ -96,10 +96,10 @@ std::optional<Night> undone_at(const SeriesState& state, const Change& change) {
 
 // Whether `history confirm` has dismissed this change of this series.
 bool is_dismissed(const std::vector<Reported>& reported, const std::string& series, const Change& change) {
-  return std::any_of(reported.begin(), reported.end(), [&](const Reported& one) {
+  return std::ranges::any_of(reported, [&](const Reported& one) {
     return one.state == EventState::dismissed && (one.kind == EventKind::slower) == (change.shift < 0) &&
            one.last_before < change.first_after && one.first_after > change.last_before &&
-           std::find(one.series.begin(), one.series.end(), series) != one.series.end();
+           std::ranges::find(one.series, series) != one.series.end();
   });
 }
 
@@ -151,7 +151,7 @@ MeasuredStep measured_step(const TrackedSeries& series, Night last_before, Night
 void add_measured(std::vector<Item>& items, std::deque<Change>& steps, const std::vector<TrackedSeries>& series,
                   std::vector<Reported> reported, const Options& options) {
   const SeriesNames names(series);
-  std::stable_sort(reported.begin(), reported.end(), [](const auto& a, const auto& b) { return a.opened > b.opened; });
+  std::ranges::stable_sort(reported, [](const auto& a, const auto& b) { return a.opened > b.opened; });
   for (const Reported& report : reported)
     for (const auto& [name, measured] : report.measured) {
       const auto index = names.across(name, report.last_before, report.first_after);
@@ -163,8 +163,8 @@ void add_measured(std::vector<Item>& items, std::deque<Change>& steps, const std
                report.near(item.change->last_before, item.change->first_after);
       };
       const auto again = [&](const Item& item) { return item.measured && same(item); };
-      if (std::any_of(items.begin(), items.end(), again)) continue;
-      const auto item = std::find_if(items.begin(), items.end(), same);
+      if (std::ranges::any_of(items, again)) continue;
+      const auto item = std::ranges::find_if(items, same);
       if (item == items.end() || (step.back && !item->change->opened)) {
         items.push_back({false, *index, &steps.emplace_back(step.change), true, measured, step.back});
         continue;
@@ -181,7 +181,7 @@ void add_measured(std::vector<Item>& items, std::deque<Change>& steps, const std
 // When other hardware took the step back: the detector does not compare across its replacement.
 std::optional<Night> replaced_and_back(const TrackedSeries& series, const Change& change, const Options& options) {
   const auto& nights = series.track.replaced;
-  const auto replaced = std::upper_bound(nights.begin(), nights.end(), change.first_after);
+  const auto replaced = std::ranges::upper_bound(nights, change.first_after);
   if (replaced == nights.end() || !series.at_or_before(change.last_before)) return std::nullopt;
   return measured_step(series, change.last_before, change.first_after, {change.shift, *replaced - 1}, options).back;
 }
@@ -237,7 +237,7 @@ class Grouping {
       for (std::size_t i = 0; i < items.size(); ++i)
         if (!items[i].used && (items[i].change->shift < 0) == slower && seeds(items[i]))
           for (const Weight& one : weights[i]) sums[one.gap] += one.weight;
-      const auto largest = std::max_element(sums.begin(), sums.end());
+      const auto largest = std::ranges::max_element(sums);
       if (largest == sums.end() || *largest <= 0) return all;
       const auto gap = static_cast<std::size_t>(largest - sums.begin());
       std::vector<Item*> here;
@@ -245,7 +245,7 @@ class Grouping {
         if (!items[i].used && (items[i].change->shift < 0) == slower && lies_in(weights[i], gap))
           here.push_back(&items[i]);
       const bool open_to_others =
-          std::any_of(here.begin(), here.end(), [&](Item* item) { return seeds(*item) && !item->measured_only(); });
+          std::ranges::any_of(here, [&](Item* item) { return seeds(*item) && !item->measured_only(); });
       std::vector<const Item*> taken;
       for (Item* item : here)
         if (seeds(*item) || (open_to_others && std::abs(item->change->shift) >= smallest_)) {
@@ -325,7 +325,7 @@ std::optional<int> nights_needed(const TrackedSeries& series, const Change& chan
   const double z = boost::math::quantile(complement(normal, change.p / 2));
   const double wanted = boost::math::quantile(complement(normal, threshold / 2));
   const auto& nights = series.track.nights;
-  const auto since = nights.end() - std::lower_bound(nights.begin(), nights.end(), change.first_after);
+  const auto since = nights.end() - std::ranges::lower_bound(nights, change.first_after);
   if (z <= 0 || since <= 0) return std::nullopt;
   const double all = static_cast<double>(since) * std::pow(wanted / z, 2);
   if (!(all < static_cast<double>(max_recent))) return std::nullopt;
@@ -346,8 +346,8 @@ std::string event_id(std::string_view kind, Night night, std::string_view subjec
 }
 
 void finish_series(Event& event, const std::vector<TrackedSeries>& series) {
-  std::stable_sort(event.series.begin(), event.series.end(),
-                   [](const auto& a, const auto& b) { return std::abs(a.shift) > std::abs(b.shift); });
+  std::ranges::stable_sort(event.series,
+                           [](const auto& a, const auto& b) { return std::abs(a.shift) > std::abs(b.shift); });
   std::set<std::string> machines;
   std::vector<double> shifts, lows, highs;
   for (const EventSeries& one : event.series) {
@@ -402,8 +402,7 @@ EventSet step_events(const std::vector<TrackedSeries>& series, const std::vector
     suspect.dismissed = is_dismissed(reported, one.name, *item.change);
     set.suspects.push_back(std::move(suspect));
   }
-  std::stable_sort(set.suspects.begin(), set.suspects.end(),
-                   [](const Suspect& a, const Suspect& b) { return a.change.p < b.change.p; });
+  std::ranges::stable_sort(set.suspects, [](const Suspect& a, const Suspect& b) { return a.change.p < b.change.p; });
   return set;
 }
 

@@ -31,7 +31,7 @@ std::uint64_t content(const TrackedSeries& series, Night last) {
   std::uint64_t hash = hash64(bytes_of(series.track.nights, count), static_cast<std::uint64_t>(series.number));
   hash = hash64(bytes_of(series.track.values, count), hash);
   const auto& replaced = series.track.replaced;
-  const auto until = std::upper_bound(replaced.begin(), replaced.end(), last) - replaced.begin();
+  const auto until = std::ranges::upper_bound(replaced, last) - replaced.begin();
   return hash64(bytes_of(replaced, static_cast<std::size_t>(until)), hash);
 }
 
@@ -53,25 +53,26 @@ struct Kept {
 bool fits(const SeriesState& state, Night first, Night last) {
   const auto in_range = [&](Night night) { return first <= night && night <= last; };
   const auto finite = [](std::initializer_list<double> values) {
-    return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+    return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
   };
   const auto is_change = [&](const Change& one) {
     return in_range(one.last_before) && one.last_before < one.first_after && in_range(one.first_after) &&
            in_range(one.suspected) && in_range(one.opened.value_or(last)) && in_range(one.closed.value_or(last)) &&
            finite({one.p, one.shift, one.interval.low, one.interval.high}) &&
-           std::all_of(one.gaps.begin(), one.gaps.end(), [&](const Change::Gap& gap) {
+           std::ranges::all_of(one.gaps, [&](const Change::Gap& gap) {
              return in_range(gap.before) && gap.before < gap.after && in_range(gap.after) && finite({gap.weight});
            });
   };
   const auto& regimes = state.regimes;
   return (regimes.empty() ? state.changes.empty() : in_range(regimes.front()) && in_range(regimes.back())) &&
-         std::adjacent_find(regimes.begin(), regimes.end(), std::greater_equal<>()) == regimes.end() &&
-         std::all_of(state.changes.begin(), state.changes.end(), is_change) &&
+         std::ranges::adjacent_find(regimes, std::greater_equal<>()) == regimes.end() &&
+         std::ranges::all_of(state.changes, is_change) &&
          (!state.testing || (!state.changes.empty() && state.changes.back().first_after == regimes.back())) &&
          finite({state.sigma, state.correlation, state.spread, state.detectable.value_or(0)}) &&
          (!state.drift || finite({state.drift->shift, state.drift->interval.low, state.drift->interval.high})) &&
-         std::all_of(state.excursions.begin(), state.excursions.end(),
-                     [&](const SeriesState::Excursion& one) { return in_range(one.first) && in_range(one.last); });
+         std::ranges::all_of(state.excursions, [&](const SeriesState::Excursion& one) {
+           return in_range(one.first) && in_range(one.last);
+         });
 }
 
 // Throws DataError if they are not the states of these subjects. `known` gives what a state rests on, and its first
@@ -115,7 +116,7 @@ Kept read_kept(std::string_view bytes, std::span<const TrackedSeries> series, st
   for (std::size_t i = kept.analysis.series.size(); i < series.size(); ++i) need(!early(i));
   for (std::size_t i = kept.analysis.groups.size(); i < groups.size(); ++i) {
     const auto& members = groups[i].group.members;
-    need(std::count_if(members.begin(), members.end(), early) < 5);
+    need(std::ranges::count_if(members, early) < 5);
   }
   auto& nights = kept.analysis.nights;
   for (auto left = in.get<std::uint64_t>(); left > 0; --left) {

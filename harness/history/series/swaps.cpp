@@ -44,7 +44,7 @@ std::vector<MachineSwap> machine_swaps(std::span<const TrackedSeries> series) {
   }
   const auto last = last_night(series);
   const auto stopped = [&](const auto& machine) { return machine.second.known && machine.second.last < *last; };
-  if (std::none_of(machines.begin(), machines.end(), stopped)) return {};
+  if (std::ranges::none_of(machines, stopped)) return {};
   for (std::size_t i = 0; i < series.size(); ++i) {
     const auto& nights = series[i].track.nights;
     MachineNights& machine = machines[series[i].identity.machine];

@@ -54,7 +54,7 @@ Nightly nightly(const store::Series& series, const std::unordered_map<std::int64
 std::optional<double> offset_between(const Nightly& so_far, const Nightly& later) {
   std::vector<double> differences;
   for (std::size_t i = 0; i < later.nights.size(); ++i) {
-    const auto at = std::lower_bound(so_far.nights.begin(), so_far.nights.end(), later.nights[i]);
+    const auto at = std::ranges::lower_bound(so_far.nights, later.nights[i]);
     const bool common = at != so_far.nights.end() && *at == later.nights[i];
     if (common)
       differences.push_back(later.values[i] - so_far.values[static_cast<std::size_t>(at - so_far.nights.begin())]);
@@ -126,7 +126,7 @@ std::vector<std::vector<std::size_t>> chains(const store::Contents& contents) {
       taken[*older] = true;
       chain.push_back(*older);
     }
-    std::reverse(chain.begin(), chain.end());
+    std::ranges::reverse(chain);
     all.push_back(std::move(chain));
   }
   return all;
@@ -206,11 +206,10 @@ std::vector<TrackedSeries> tracked_series(const store::Contents& contents) {
     }
     finish();
   }
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  std::ranges::sort(all, {}, &TrackedSeries::number);
   for (TrackedSeries& one : all)
     if (const auto older = follows.find(one.number); older != follows.end()) {
-      const auto at = std::lower_bound(all.begin(), all.end(), older->second,
-                                       [](const TrackedSeries& series, std::int64_t n) { return series.number < n; });
+      const auto at = std::ranges::lower_bound(all, older->second, {}, &TrackedSeries::number);
       if (at != all.end() && at->number == older->second) one.unbridged = static_cast<std::size_t>(at - all.begin());
     }
   return all;
@@ -249,7 +248,7 @@ std::vector<TrackedGroup> tracked_groups(const std::vector<TrackedSeries>& serie
   for (auto& [key, group] : groups)
     if (group.group.members.size() >= min_members)
       large.emplace_back(group.group.members[min_members - 1], std::move(group));
-  std::stable_sort(large.begin(), large.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(large, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<TrackedGroup> all;
   for (auto& [fifth, group] : large) all.push_back(std::move(group));
   return all;

@@ -37,14 +37,13 @@ void merge_week(std::vector<RunRow>& runs) {
     std::vector<double> logs;
     for (const Place& place : places) logs.push_back(place.point.log);
     const double middle = median(logs);
-    const Place& nearest = *std::min_element(places.begin(), places.end(), [&](const Place& a, const Place& b) {
+    const Place& nearest = *std::ranges::min_element(places, [&](const Place& a, const Place& b) {
       return std::abs(a.point.log - middle) < std::abs(b.point.log - middle);
     });
     PackedPoint point = nearest.point;
     point.log = middle;
     if (places.size() > 1) point.within = std::numeric_limits<float>::quiet_NaN();
-    point.disturbed =
-        std::all_of(places.begin(), places.end(), [](const Place& place) { return place.point.disturbed; });
+    point.disturbed = std::ranges::all_of(places, [](const Place& place) { return place.point.disturbed; });
     point.weekly = true;
     runs[nearest.run].points.push_back(point);
   }
@@ -71,7 +70,7 @@ std::size_t Store::compact(Night keep) {
     std::map<std::string, std::vector<RunRow>> branches;  // of this week
     const auto finish_week = [&] {
       for (auto& [branch, runs] : branches) {
-        if (std::all_of(runs.begin(), runs.end(), [](const RunRow& run) { return run.compacted != 0; })) continue;
+        if (std::ranges::all_of(runs, [](const RunRow& run) { return run.compacted != 0; })) continue;
         for (const RunRow& run : runs) gone += run.points.size();
         merge_week(runs);
         for (RunRow& run : runs) {

@@ -48,12 +48,12 @@ bool shares_memory(std::int64_t file_system) {
   // ext2 to ext4, XFS, Btrfs, tmpfs, ramfs, ZFS, F2FS, bcachefs, JFS; see statfs(2).
   constexpr std::array<std::int64_t, 9> local = {0xEF53,     0x58465342, 0x9123683E, 0x01021994, 0x858458F6,
                                                  0x2FC12FC1, 0xF2F52010, 0xCA451A4E, 0x3153464A};
-  return std::find(local.begin(), local.end(), file_system) != local.end();
+  return std::ranges::find(local, file_system) != local.end();
 }
 
 std::string damaged_text(const fs::path& file, std::string_view why) {
-  return fmt::format("{} is damaged ({}): `assay history store salvage {} --out NEW` saves what can be read", file.string(),
-                     why, file.string());
+  return fmt::format("{} is damaged ({}): `assay history store salvage {} --out NEW` saves what can be read",
+                     file.string(), why, file.string());
 }
 
 Database::Database(const fs::path& path, Access access) : path_(path) {

@@ -1,5 +1,6 @@
 #include "harness/history/store/facts.h"
 
+#include "harness/core/text.h"
 #include "harness/json/json.h"
 #include "harness/record/content_hash.h"
 #include "harness/record/disturbed.h"
@@ -38,7 +39,7 @@ bool fleeting(std::string_view name) {
                                                       "gpu.errors.nvlink",
                                                       "gpu.errors.nvlink_corrected",
                                                       "gpu.errors.pcie_replays"};
-  return std::find(names.begin(), names.end(), name) != names.end() || name.starts_with("findings");
+  return std::ranges::find(names, name) != names.end() || name.starts_with("findings");
 }
 
 // Leaves by dotted name. Elements of an array of objects (GPUs, caches) give one fact per member: the text that all
@@ -54,11 +55,11 @@ void flatten(const Json& value, const std::string& name, Facts& facts) {
     facts[name] = scalar_text(value);
     return;
   }
-  const bool plain = std::none_of(value.begin(), value.end(), [](const Json& one) { return one.is_structured(); });
+  const bool plain = std::ranges::none_of(value, [](const Json& one) { return one.is_structured(); });
   if (plain) {
     std::vector<std::string> words;
     for (const Json& one : value) words.push_back(scalar_text(one));
-    if (!words.empty()) facts[name] = fmt::format("{}", fmt::join(words, " "));
+    if (!words.empty()) facts[name] = joined(words, " ");
     return;
   }
   std::map<std::string, std::vector<std::string>> members;
@@ -69,7 +70,7 @@ void flatten(const Json& value, const std::string& name, Facts& facts) {
   }
   for (const auto& [member, texts] : members) {
     const bool same = texts.size() == value.size() && std::set(texts.begin(), texts.end()).size() == 1;
-    facts[member] = same ? texts.front() : fmt::format("{}", fmt::join(texts, "; "));
+    facts[member] = same ? texts.front() : joined(texts, "; ");
   }
 }
 
@@ -101,7 +102,7 @@ std::optional<Others> others_of(const RunData& run) {
   std::erase_if(cases, [&](const auto& one) { return 2 * one.second <= shares.size(); });
   std::vector<std::string> names;
   for (const auto& [name, count] : cases) names.push_back(name);
-  return Others{fmt::format("{}", fmt::join(names, ", ")), median(shares)};
+  return Others{joined(names), median(shares)};
 }
 
 bool is_imported(const RunData& run) { return member(run.run, "/source").is_object(); }
@@ -178,10 +179,10 @@ std::string machine_name(const RunData& run, const Facts& facts, bool by_class) 
           if (!rank.host.empty()) hosts.insert(rank.host);
     constexpr std::size_t max_hosts = 4;
     if (hosts.size() <= max_hosts)
-      parts.push_back(fmt::format("{}", fmt::join(hosts, "+")));
+      parts.push_back(joined(hosts, "+"));
     else
       parts.push_back(fmt::format("{} to {} ({} hosts, {:08x})", *hosts.begin(), *hosts.rbegin(), hosts.size(),
-                                  hash64(fmt::format("{}", fmt::join(hosts, "\n"))) & 0xFFFFFFFF));
+                                  hash64(joined(hosts, "\n")) & 0xFFFFFFFF));
   }
   if (is_imported(run) && !by_class && !parts.front().empty()) return parts.front();  // the importer has named it
   parts.push_back(fact_of(facts, "cpu.name"));
@@ -189,7 +190,7 @@ std::string machine_name(const RunData& run, const Facts& facts, bool by_class) 
     parts.push_back(fmt::format("{} x {}", gpus, facts.contains("gpu.name") ? fact_of(facts, "gpu.name") : "GPU"));
   if (by_class) parts.push_back(fact_of(facts, "cloud.instance_type"));
   std::erase(parts, "");
-  return parts.empty() ? "unknown machine" : fmt::format("{}", fmt::join(parts, ", "));
+  return parts.empty() ? "unknown machine" : joined(parts);
 }
 
 std::string hardware_of(const Facts& facts) {

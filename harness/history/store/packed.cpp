@@ -44,7 +44,7 @@ std::int64_t next_id(ByteReader& reader, std::int64_t last) {
 }  // namespace
 
 std::string pack_points(std::vector<PackedPoint> points) {
-  std::stable_sort(points.begin(), points.end(), [](const auto& a, const auto& b) { return a.series < b.series; });
+  std::ranges::stable_sort(points, {}, &PackedPoint::series);
   ByteWriter writer;
   std::int64_t last = 0;
   for (const PackedPoint& point : points) {
@@ -58,7 +58,7 @@ std::string pack_points(std::vector<PackedPoint> points) {
 }
 
 std::string pack_cases(std::vector<std::int64_t> cases) {
-  std::sort(cases.begin(), cases.end());
+  std::ranges::sort(cases);
   ByteWriter writer;
   std::int64_t last = 0;
   for (const std::int64_t one : cases) put_number(writer, static_cast<std::uint64_t>(one - last)), last = one;

@@ -76,7 +76,7 @@ void link_protocols(const std::vector<Linkable>& all, std::vector<Series>& serie
   std::map<std::string, std::vector<const Linkable*>> alike;
   for (const Linkable& one : all) alike[key(one)].push_back(&one);
   for (auto& [identity, members] : alike) {
-    std::stable_sort(members.begin(), members.end(), [](const auto* a, const auto* b) { return a->first < b->first; });
+    std::ranges::stable_sort(members, [](const auto* a, const auto* b) { return a->first < b->first; });
     for (std::size_t i = 1; i < members.size(); ++i)
       if (const Linkable& older = *members[i - 1], &newer = *members[i];
           older.last < newer.last && older.last - newer.first <= max_overlap)
@@ -204,8 +204,8 @@ void Store::alias(const std::string& from, const std::string& to) {
     if (!names.contains(name))
       throw UsageError(fmt::format("{} has no series {}{}", database.path().string(), in_quotes(name),
                                    suggestion(name, candidates)));
-  const bool alike = std::any_of(series.begin(), series.end(), [&](const auto& newer) {
-    return is_called(newer.second, to) && std::any_of(series.begin(), series.end(), [&](const auto& older) {
+  const bool alike = std::ranges::any_of(series, [&](const auto& newer) {
+    return is_called(newer.second, to) && std::ranges::any_of(series, [&](const auto& older) {
              return older.first != newer.first && is_called(older.second, from) &&
                     same_kind(older.second.identity, newer.second.identity);
            });

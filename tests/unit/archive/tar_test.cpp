@@ -2,13 +2,10 @@
 #include "harness/archive/tar.h"
 
 #include "harness/core/error.h"
-#include "harness/core/files.h"
-#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <functional>
 
 namespace assay {
@@ -83,20 +80,6 @@ TEST(Tar, HeadersSayNothingOfTheWriter) {
   EXPECT_EQ(first.substr(108, 16), std::string("000000 \000000000 \0", 16));  // owner and group
   EXPECT_EQ(first.substr(136, 11), "00000000000");                            // time
   EXPECT_EQ(first.substr(265, 64), std::string(64, '\0'));                    // their names
-}
-
-TEST(Tar, WritesAFileAtOnceOrNotAtAll) {
-  const test::TemporaryFolder folder;
-  const std::filesystem::path path = folder.path() / "x.tar";
-  write_tar(path, three);
-  EXPECT_EQ(read_whole(path, 1 << 20), tar_bytes(three));
-  EXPECT_EQ(read_tar(path).size(), 3u);
-  EXPECT_THAT(error_of([&] { write_tar(path, {{"../up", ""}}); }), HasSubstr("../up"));
-  EXPECT_EQ(read_tar(path).size(), 3u);  // as before
-  EXPECT_THAT(error_of([&] { (void)read_tar(path, {.bytes = 100}); }), HasSubstr("100 bytes"));
-  EXPECT_THAT(error_of([&] { (void)read_tar(path.string() + "x"); }), HasSubstr("No such file"));
-  replace_file(path, "no archive");
-  EXPECT_THROW((void)read_tar(path), UsageError);
 }
 
 TEST(Tar, RefusesToWriteNamesThatCouldLeaveAFolder) {

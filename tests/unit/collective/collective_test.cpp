@@ -73,6 +73,17 @@ void call(Communicator& comm, const Given& given, const Layout& layout, void* se
   }
 }
 
+Wrong check_receive(const Answer& answer, const Layout& layout, const void* receive, bool in_place) {
+  Wrong wrong;
+  answer.check_receive(wrong, receive, in_place, 0, std::max(in_place ? layout.send : 0, layout.receive));
+  return wrong;
+}
+std::uint64_t changed(const Answer& answer, const Layout& layout, const void* send) {
+  Wrong wrong;
+  answer.check_send(wrong, send, 0, layout.send);
+  return wrong.count;
+}
+
 class Answers : public testing::TestWithParam<Given> {};
 
 // On each rank the check passes after the call; it fails if one element is wrong, if the call never ran, and on the
@@ -86,29 +97,29 @@ TEST_P(Answers, RightResultsPassAndInjectedFaultsAreCounted) {
     const auto answer = make_answer(given.op, given.dtype, layout, comm.rank(), given.ranks, 7);
     std::vector<char> send(layout.send * element), receive(std::max(layout.send, layout.receive) * element);
     if (given.in_place) {
-      answer->fill_in_place(receive.data());
+      answer->fill_in_place(receive.data(), 0, std::max(layout.send, layout.receive));
       call(comm, given, layout, receive.data(), receive.data());
     } else {
-      answer->fill_send(send.data());
-      answer->poison(receive.data());
-      EXPECT_GT(answer->check_receive(receive.data(), false).count, 0u) << "no call, and nothing seen";
+      answer->fill_send(send.data(), 0, layout.send);
+      std::ranges::fill(receive, static_cast<char>(0xff));
+      EXPECT_GT(check_receive(*answer, layout, receive.data(), false).count, 0u) << "no call, and nothing seen";
       call(comm, given, layout, send.data(), receive.data());
-      EXPECT_EQ(answer->check_send(send.data()).count, 0u);
+      EXPECT_EQ(changed(*answer, layout, send.data()), 0u);
     }
-    EXPECT_EQ(answer->check_receive(receive.data(), given.in_place).count, 0u);
+    EXPECT_EQ(check_receive(*answer, layout, receive.data(), given.in_place).count, 0u);
 
     const auto other = make_answer(given.op, given.dtype, layout, comm.rank(), given.ranks, 8);
-    EXPECT_GT(other->check_receive(receive.data(), given.in_place).count, 0u);
+    EXPECT_GT(check_receive(*other, layout, receive.data(), given.in_place).count, 0u);
 
-    answer->corrupt(receive.data(), given.in_place);
-    const Wrong wrong = answer->check_receive(receive.data(), given.in_place);
+    answer->corrupt(receive.data() + answer->corruptible(given.in_place) * element);
+    const Wrong wrong = check_receive(*answer, layout, receive.data(), given.in_place);
     EXPECT_EQ(wrong.count, 1u);
     ASSERT_EQ(wrong.detail.size(), 1u);
     EXPECT_NE(wrong.detail[0].find(fmt::format("element {}", layout.count / 2)), std::string::npos) << wrong.detail[0];
 
     if (!given.in_place) {
       send[send.size() / 2] = static_cast<char>(send[send.size() / 2] ^ 4);
-      EXPECT_EQ(answer->check_send(send.data()).count, 1u);
+      EXPECT_EQ(changed(*answer, layout, send.data()), 1u);
     }
   });
 }
@@ -136,14 +147,14 @@ TEST(AnswerOfAllGather, BlocksInTheWrongOrderAreDetected) {
   test::run_ranks(2, [&](Communicator& comm) {
     const auto own = make_answer(Op::all_gather, DType::f32, layout, comm.rank(), 2, 1);
     std::vector<float> send(layout.send), got(layout.receive);
-    own->fill_send(send.data());
+    own->fill_send(send.data(), 0, layout.send);
     InlineStream stream;
     comm.all_gather(send.data(), got.data(), layout.count, DType::f32, stream);
     if (comm.rank() == 0) receive = got;
   });
-  EXPECT_EQ(answer->check_receive(receive.data(), false).count, 0u);
+  EXPECT_EQ(check_receive(*answer, layout, receive.data(), false).count, 0u);
   std::swap_ranges(receive.begin(), receive.begin() + 512, receive.begin() + 512);
-  EXPECT_GT(answer->check_receive(receive.data(), false).count, 900u);
+  EXPECT_GT(check_receive(*answer, layout, receive.data(), false).count, 900u);
 }
 
 }  // namespace

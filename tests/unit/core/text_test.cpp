@@ -31,6 +31,18 @@ TEST(Text, FirstLine) {
   EXPECT_EQ(first_line(""), "");
 }
 
+TEST(Text, TrimsAndLowers) {
+  EXPECT_EQ(trim(" \ta b\n"), "a b");
+  EXPECT_EQ(trim(" \t"), "");
+  EXPECT_EQ(lower_case("GPU-5fD4"), "gpu-5fd4");
+}
+
+TEST(Text, Joins) {
+  EXPECT_EQ(joined(std::vector<std::string>{"a", "b"}), "a, b");
+  EXPECT_EQ(joined(std::vector<int>{1, 2, 4}, "+"), "1+2+4");
+  EXPECT_EQ(joined(std::vector<std::string>{}), "");
+}
+
 enum class Colour { red, green };
 constexpr auto words(Colour) { return std::to_array<std::string_view>({"red", "green"}); }
 

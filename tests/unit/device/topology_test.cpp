@@ -1,5 +1,6 @@
 #include "harness/device/cpu/topology.h"
 
+#include "harness/device/cpu/cpu_list.h"
 #include "harness/device/cpu/cpuid.h"
 #include "harness/device/cpu/team.h"
 
@@ -39,12 +40,19 @@ TEST(Topology, HiddenCachesAreAssumedToExist) { EXPECT_GT(Topology{}.last_level_
 TEST(Topology, ThisMachine) {
   const Topology& here = topology();
   EXPECT_GE(here.packages, 1);
-  EXPECT_GE(here.page_bytes, 4096u);
   EXPECT_FALSE(here.numa_nodes.empty());
   std::set<int> cpus;
   for (const Core& core : here.cores) cpus.insert(core.cpus.begin(), core.cpus.end());
   for (const int cpu : rank_cpus()) EXPECT_TRUE(cpus.contains(cpu)) << cpu;
   EXPECT_GE(here.last_level_cache_bytes(rank_cpus()), here.last_level_cache_bytes({rank_cpus().front()}));
+}
+
+TEST(CpuList, RangesAndNumbers) {
+  EXPECT_EQ(cpu_list("0-2,8,10-11"), (std::vector<int>{0, 1, 2, 8, 10, 11}));
+  for (const char* none : {"", "all", "0-99999999999", "0-9999999"}) EXPECT_TRUE(cpu_list(none).empty()) << none;
+  EXPECT_EQ(cpu_list("3,x,4"), (std::vector<int>{3, 4}));
+  EXPECT_EQ(cpu_list_text({8, 0, 2, 1, 11, 10, 8}), "0-2,8,10-11");
+  EXPECT_EQ(cpu_list_text({}), "");
 }
 
 TEST(Processor, KnowsThisOne) {

@@ -56,13 +56,5 @@ TEST_F(GpuPlaces, AreThoseOfThisContainerByPciAddress) {
   EXPECT_EQ(visible_gpus("1", root_).value().front().numa_node, 1);
 }
 
-TEST(CpuList, RangesAndNumbers) {
-  EXPECT_EQ(cpu_list("0-2,8,10-11"), (std::vector<int>{0, 1, 2, 8, 10, 11}));
-  EXPECT_TRUE(cpu_list("").empty());
-  EXPECT_EQ(cpu_list("3,x,4"), std::vector<int>{3});
-  EXPECT_EQ(cpu_list_text({8, 0, 2, 1, 11, 10, 8}), "0-2,8,10-11");
-  EXPECT_EQ(cpu_list_text({}), "");
-}
-
 }  // namespace
 }  // namespace assay

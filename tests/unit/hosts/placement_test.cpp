@@ -1,5 +1,6 @@
 // Seats of ranks on hosts of many shapes.
 #include "harness/hosts/placement.h"
+#include "harness/device/cpu/cpu_list.h"
 
 #include "harness/core/error.h"
 #include "tests/support/refusal.h"

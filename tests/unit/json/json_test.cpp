@@ -155,6 +155,31 @@ TEST(Cursor, ReadsValidMembers) {
   EXPECT_THAT(test::refusal([&] { problems.raise(); }), HasSubstr("18446744073709551615 is too large"));
 }
 
+TEST(ReadStrictly, SaysAllThatIsWrongAndNothingOfAnotherSchema) {
+  const auto refused = [](const char* text) {
+    return test::refusal([&] {
+      read_strictly(parse_json(text, "f"), "f", 1, {"schema", "name"}, [](const Cursor& root) {
+        if (root.text_of("name").empty()) root.error("has no name to speak of");
+        return root.need_text("name");
+      });
+    });
+  };
+  EXPECT_EQ(refused(R"({"schema": 1, "nam": 2})"),
+            "f: /nam: unknown key \"nam\"; did you mean \"name\"?\n"
+            "f: has no name to speak of\n"
+            "f: \"name\" is missing");
+  const std::string other = refused(R"({"schema": 2, "nam": 2})");
+  EXPECT_THAT(other, HasSubstr("/schema"));
+  EXPECT_EQ(other.find("/nam:"), other.npos);
+}
+
+TEST(OrNull, IsNullForWhatIsEmpty) {
+  EXPECT_EQ(or_null(std::string()), Json());
+  EXPECT_EQ(or_null(std::string("a")), Json("a"));
+  EXPECT_EQ(or_null(std::optional<double>()), Json());
+  EXPECT_EQ(or_null(std::optional<double>(2)), Json(2.0));
+}
+
 TEST(Problems, ListsFiftyAndCountsTheRest) {
   Problems problems("f");
   for (int i = 0; i < 60; ++i) problems.add("/" + std::to_string(i), "wrong");

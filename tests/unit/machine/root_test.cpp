@@ -33,15 +33,6 @@ TEST(Root, ListsInNumericOrder) {
   EXPECT_EQ(fake.root().list("cpu"), (std::vector<std::string>{"cpu0", "cpu2", "cpu10", "cpufreq"}));
 }
 
-TEST(CpuList, IsParsedAndFormatted) {
-  EXPECT_EQ(parse_cpu_list("0-3,8\n"), (std::vector<int>{0, 1, 2, 3, 8}));
-  EXPECT_TRUE(parse_cpu_list("").empty());
-  EXPECT_TRUE(parse_cpu_list("all").empty());
-  EXPECT_TRUE(parse_cpu_list("0-99999999999").empty());
-  EXPECT_EQ(format_cpu_list({0, 1, 2, 3, 8, 10, 11}), "0-3,8,10-11");
-  EXPECT_EQ(format_cpu_list({}), "");
-}
-
 TEST(Field, MatchesTheWholeName) {
   const std::string text = "VmHWMx:\t1 kB\nVmHWM:\t  2048 kB\nCpus_allowed_list:\t0-1";
   EXPECT_EQ(kilobytes_field(text, "VmHWM"), 2048u * 1024);

@@ -3,6 +3,7 @@
 
 #include "harness/comm/communicator.h"
 #include "harness/core/rng.h"
+#include "tests/oracle/oracle.h"
 #include "workloads/nn/training_step.h"
 #include "workloads/resnet/resnet.h"
 #include "workloads/transformer/transformer.h"

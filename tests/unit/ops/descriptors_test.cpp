@@ -1,4 +1,5 @@
 // The problems that descriptors report before any device is asked, and that the reference backend refuses with them.
+#include "tests/oracle/oracle.h"
 #include "workloads/ops/backend.h"
 
 #include <gmock/gmock.h>

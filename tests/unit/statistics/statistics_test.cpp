@@ -42,17 +42,6 @@ TEST(Statistics, RobustSigmaIgnoresOutliers) {
   EXPECT_EQ(robust_sigma(std::vector<double>{7}), 0);
 }
 
-TEST(Statistics, Autocorrelation) {
-  EXPECT_EQ(autocorrelation(std::vector<double>(10, 3.0)), 0);
-  EXPECT_EQ(autocorrelation(std::vector<double>{}), 0);
-  EXPECT_EQ(autocorrelation(std::vector<double>{1, 2}, 5), 0);
-  EXPECT_DOUBLE_EQ(autocorrelation(std::vector<double>{1, 2, 3, 4}), 0.25);  // by hand: (0.75 - 0.25 + 0.75) / 5
-  std::vector<double> alternating;
-  for (int i = 0; i < 100; ++i) alternating.push_back(i % 2);
-  EXPECT_NEAR(autocorrelation(alternating), -0.99, 1e-12);
-  EXPECT_NEAR(autocorrelation(alternating, 2), 0.98, 1e-12);
-}
-
 // Ranks from tables of the binomial interval of the median: n = 6: 1 and 6; 10: 2 and 9; 30: 10 and 21; 100: 40 and 61.
 TEST(Statistics, MedianIntervalUsesTheTabulatedRanks) {
   EXPECT_FALSE(median_interval(iota(5)));

@@ -29,10 +29,7 @@ class Split {
         parts_(parts_for(d.rows * d.columns, min_elements)) {}
   template <typename Work>
   void run(const Work& work) const {
-    for_parts(parts_, [&](int index) {
-      const Part mine = part_of(count_, granule_, index, parts_);
-      work(mine.begin, mine.end);
-    });
+    for_ranges(count_, granule_, parts_, work);
   }
 
  private:

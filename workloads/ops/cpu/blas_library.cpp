@@ -8,8 +8,9 @@
 
 #include <dlfcn.h>
 
-#include <array>
 #include <cstdlib>
+#include <map>
+#include <set>
 #include <string_view>
 
 namespace assay::ops {
@@ -99,35 +100,14 @@ std::optional<BlasLibrary> load_blis(const std::string& file, std::vector<std::s
 }  // namespace
 
 BlasLevel blas_level(const std::string& core) {
-  struct Row {
-    const char* core;
-    BlasLevel level;
-  };
-  static constexpr std::array rows{Row{"SkylakeX", BlasLevel::avx512},
-                                   Row{"Cooperlake", BlasLevel::avx512},
-                                   Row{"SapphireRapids", BlasLevel::avx512},
-                                   Row{"skx", BlasLevel::avx512},
-                                   Row{"knl", BlasLevel::avx512},
-                                   Row{"zen4", BlasLevel::avx512},
-                                   Row{"zen5", BlasLevel::avx512},
-                                   Row{"Haswell", BlasLevel::avx2},
-                                   Row{"Zen", BlasLevel::avx2},
-                                   Row{"Excavator", BlasLevel::avx2},
-                                   Row{"haswell", BlasLevel::avx2},
-                                   Row{"zen", BlasLevel::avx2},
-                                   Row{"zen2", BlasLevel::avx2},
-                                   Row{"zen3", BlasLevel::avx2},
-                                   Row{"excavator", BlasLevel::avx2},
-                                   Row{"Sandybridge", BlasLevel::avx},
-                                   Row{"Bulldozer", BlasLevel::avx},
-                                   Row{"Piledriver", BlasLevel::avx},
-                                   Row{"Steamroller", BlasLevel::avx},
-                                   Row{"sandybridge", BlasLevel::avx},
-                                   Row{"bulldozer", BlasLevel::avx},
-                                   Row{"piledriver", BlasLevel::avx},
-                                   Row{"steamroller", BlasLevel::avx}};
-  for (const Row& row : rows)
-    if (core == row.core) return row.level;
+  static const std::map<BlasLevel, std::set<std::string_view>> cores{
+      {BlasLevel::avx512, {"SkylakeX", "Cooperlake", "SapphireRapids", "skx", "knl", "zen4", "zen5"}},
+      {BlasLevel::avx2, {"Haswell", "Zen", "Excavator", "haswell", "zen", "zen2", "zen3", "excavator"}},
+      {BlasLevel::avx,
+       {"Sandybridge", "Bulldozer", "Piledriver", "Steamroller", "sandybridge", "bulldozer", "piledriver",
+        "steamroller"}}};
+  for (const auto& [level, names] : cores)
+    if (names.contains(core)) return level;
   return BlasLevel::other;
 }
 

@@ -42,7 +42,7 @@ class BlasMatmul final : public Matmul {
 Made<Matmul> make_blas_matmul(const MatmulDesc& d, const BlasLibrary& library) {
   if (d.form != WeightForm::plain) return Made<Matmul>::no("a BLAS cannot pack its operands in advance");
   if (d.bias || d.row_sums || d.epilogue != Epilogue::none)
-    return Made<Matmul>::no("a BLAS has no bias, epilogue or row sums: train in f64 on the reference device");
+    return Made<Matmul>::no("a BLAS has no bias, epilogue or row sums");
   if (std::max({d.m, d.n, d.k}) > std::numeric_limits<int>::max())
     return Made<Matmul>::no(fmt::format("{} has 32-bit sizes", library.name));
   return std::unique_ptr<Matmul>(std::make_unique<BlasMatmul>(d, library));

@@ -68,10 +68,8 @@ class PackedGradient final : public VectorOp<ConvBackwardWeights> {
     });
     if (direct_) return;
     const std::int64_t rows = d_.k * taps_;
-    const int row_parts = parts_for(rows * columns_, 4096);
-    for_parts(row_parts, [&](int part) {
-      const Part mine = part_of(rows, 1, part, row_parts);
-      for (std::int64_t i = mine.begin; i < mine.end; ++i)
+    for_ranges(rows, 1, parts_for(rows * columns_, 4096), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
         kernels_.sum(sums + i * row_, parts_pixels_, sums_floats(), columns_,
                      static_cast<float*>(args.dw) + i * columns_, d_.accumulate);
     });

@@ -22,11 +22,20 @@ dnnl::memory::data_type dnnl_type(DType dtype) {
   }
 }
 
-dnnl::primitive_attr dnnl_attributes() {
+dnnl::primitive_attr dnnl_attributes(bool add) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   attr.set_fpmath_mode(dnnl::fpmath_mode::strict);
+  if (add) {
+    dnnl::post_ops sum;
+    sum.append_sum();
+    attr.set_post_ops(sum);
+  }
   return attr;
+}
+
+dnnl::memory::desc dnnl_matrix(std::int64_t rows, std::int64_t columns, DType type) {
+  return dnnl::memory::desc({rows, columns}, dnnl_type(type), dnnl::memory::dims{columns, 1});
 }
 
 std::string dnnl_version_text() {
@@ -60,15 +69,8 @@ void DnnlCall::run(std::initializer_list<const void*> addresses) {
 namespace {
 
 DnnlCall reorder_call(const dnnl::memory::desc& from, const dnnl::memory::desc& to, bool add) {
-  dnnl::primitive_attr attributes = dnnl_attributes();
-  if (add) {
-    dnnl::post_ops sum;
-    sum.append_sum();
-    attributes.set_post_ops(sum);
-  }
-  const dnnl::reorder::primitive_desc pd(dnnl_engine(), from, dnnl_engine(), to, attributes);
-  return DnnlCall(dnnl::reorder(pd), pd.impl_info_str(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}},
-                  pd.scratchpad_desc());
+  const dnnl::reorder::primitive_desc pd(dnnl_engine(), from, dnnl_engine(), to, dnnl_attributes(add));
+  return dnnl_call<dnnl::reorder>(pd, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
 }
 
 }  // namespace

@@ -17,8 +17,12 @@ dnnl::engine& dnnl_engine();
 // Throws Error for a type that oneDNN lacks.
 dnnl::memory::data_type dnnl_type(DType dtype);
 
-// The caller provides scratch memory; f32 means f32, whatever ONEDNN_DEFAULT_FPMATH_MODE is.
-dnnl::primitive_attr dnnl_attributes();
+// The caller provides scratch memory; f32 means f32, whatever ONEDNN_DEFAULT_FPMATH_MODE is. `add`: adds to the
+// destination.
+dnnl::primitive_attr dnnl_attributes(bool add = false);
+
+// A matrix with contiguous rows.
+dnnl::memory::desc dnnl_matrix(std::int64_t rows, std::int64_t columns, DType type);
 
 // "oneDNN 3.2.0".
 std::string dnnl_version_text();
@@ -45,6 +49,12 @@ class DnnlCall {
   std::vector<dnnl::memory> memories_;
   std::vector<dnnl_exec_arg_t> arguments_;
 };
+
+// The call of the primitive that `pd` describes.
+template <typename Primitive>
+DnnlCall dnnl_call(const typename Primitive::primitive_desc& pd, std::vector<DnnlCall::Binding> bindings) {
+  return DnnlCall(Primitive(pd), pd.impl_info_str(), std::move(bindings), pd.scratchpad_desc());
+}
 
 // A copy from one layout and type to another, with its own scratch memory; `add` adds to the destination.
 class DnnlReorder {

@@ -4,8 +4,8 @@
 
 #include "workloads/ops/cpu/dnnl_common.h"
 #include "workloads/ops/cpu/dnnl_made.h"
+#include "workloads/ops/cpu/dnnl_product.h"
 #include "workloads/ops/cpu/parallel.h"
-#include "workloads/ops/cpu/product_sums.h"
 #include "workloads/ops/cpu/weight_pack.h"
 
 #include <algorithm>
@@ -29,33 +29,19 @@ memory::desc canonical_b(const MatmulDesc& d, DType type) {
   return memory::desc({d.k, d.n}, dnnl_type(type), d.transpose_b ? memory::dims{1, d.k} : memory::dims{d.n, 1});
 }
 
-memory::desc layout(std::int64_t rows, std::int64_t columns, DType type) {
-  return memory::desc({rows, columns}, dnnl_type(type), memory::dims{columns, 1});
-}
-
-dnnl::primitive_attr attributes_of(const MatmulDesc& d) {
-  dnnl::primitive_attr attr = dnnl_attributes();
-  if (d.accumulate) {
-    dnnl::post_ops sum;
-    sum.append_sum(1.0f);
-    attr.set_post_ops(sum);
-  }
-  return attr;
-}
-
 template <typename Primitive>
 Built built_from(const typename Primitive::primitive_desc& pd, bool bias) {
   std::vector<DnnlCall::Binding> bindings{
       {DNNL_ARG_SRC, pd.src_desc()}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, pd.dst_desc()}};
   if (bias) bindings.emplace_back(DNNL_ARG_BIAS, pd.bias_desc());
-  return {DnnlCall(Primitive(pd), pd.impl_info_str(), std::move(bindings), pd.scratchpad_desc()), pd.weights_desc()};
+  return {dnnl_call<Primitive>(pd, std::move(bindings)), pd.weights_desc()};
 }
 
 // The product for `rows` of the d.m rows, with output of `out_type`; b's layout is `given`, else follows from d.form.
 Built build(const MatmulDesc& d, std::int64_t rows, DType out_type, const std::optional<memory::desc>& given = {}) {
   const memory::desc a({rows, d.k}, dnnl_type(d.a), d.transpose_a ? memory::dims{1, d.m} : memory::dims{d.k, 1});
-  const memory::desc out = layout(rows, d.n, out_type);
-  const dnnl::primitive_attr attr = attributes_of(d);
+  const memory::desc out = dnnl_matrix(rows, d.n, out_type);
+  const dnnl::primitive_attr attr = dnnl_attributes(d.accumulate);
   if (d.form == WeightForm::inner_product) {
     const memory::desc b = given.value_or(memory::desc({d.n, d.k}, dnnl_type(d.b), memory::format_tag::any));
     const memory::desc bias({d.n}, dnnl_type(d.bias_type), memory::format_tag::a);
@@ -86,44 +72,27 @@ Built build_whole(const MatmulDesc& d, DType out_type) {
   return packs_in_every_call(d, direct) ? std::move(direct) : std::move(built);
 }
 
-// Names, packing and row sums, common to all products.
-class Product : public Matmul {
+// Packing, common to all products.
+class Product : public DnnlProduct {
  public:
   Product(const MatmulDesc& desc, const std::string& implementation, const memory::desc& b)
-      : d_(desc),
-        implementation_(implementation),
-        isa_(dnnl_kernel_isa(implementation, desc.a, static_cast<unsigned>(dnnl::get_effective_cpu_isa()))),
-        saturates_(desc.a == DType::u8 && saturates_int8(isa_)) {
+      : DnnlProduct(desc, implementation) {
     const memory::desc from = canonical_b(desc, desc.pack_from);
     if (desc.form != WeightForm::plain && b != from) {
       packed_bytes_ = b.get_size();
       pack_.emplace(from, b);
     }
-    if (desc.row_sums) row_sums_.emplace(desc);
   }
 
-  std::string implementation() const override { return implementation_; }
-  std::string isa() const override { return isa_; }
   std::size_t packed_bytes() const override { return packed_bytes_; }
-  bool saturates_pairs() const override { return saturates_; }
+  bool saturates_pairs() const override { return d_.a == DType::u8 && saturates_int8(isa()); }
   void pack(Stream&, const void* b, void* packed) override {
     if (pack_) pack_->run(b, packed);
   }
 
- protected:
-  void sum_rows(const MatmulArgs& args) const {
-    if (row_sums_) row_sums_->run(args.a, static_cast<float*>(args.row_sums));
-  }
-
-  MatmulDesc d_;
-
  private:
-  std::string implementation_;
-  std::string isa_;
-  bool saturates_;
   std::size_t packed_bytes_ = 0;
   std::optional<WeightPack> pack_;
-  std::optional<RowSums> row_sums_;
 };
 
 class WholeProduct final : public Product {
@@ -193,14 +162,13 @@ class GeluProduct final : public Product {
         call.run({a, args.b, z, args.bias, scratch});
       else
         call.run({a, args.b, z, scratch});
-      for_parts(parts_, [&](int index) {
-        const Part mine = part_of(count, 1024, index, parts_);
-        const std::size_t at = static_cast<std::size_t>(mine.begin);
+      for_ranges(count, 1024, parts_, [&](std::int64_t begin, std::int64_t end) {
+        const std::size_t at = static_cast<std::size_t>(begin);
         const auto* from = reinterpret_cast<const float*>(z) + at;
         if (gelu_)
-          gelu_(from, aux + at * element_, out + at * element_, mine.end - mine.begin);
+          gelu_(from, aux + at * element_, out + at * element_, end - begin);
         else
-          gradient_(from, aux + at * element_, out + at * element_, mine.end - mine.begin);
+          gradient_(from, aux + at * element_, out + at * element_, end - begin);
       });
     }
     sum_rows(args);

@@ -7,11 +7,9 @@
 #include "workloads/ops/cpu/cpu_ops.h"
 #include "workloads/ops/cpu/dnnl_common.h"
 #include "workloads/ops/cpu/dnnl_made.h"
-#include "workloads/ops/cpu/product_sums.h"
+#include "workloads/ops/cpu/dnnl_product.h"
 
 #include <oneapi/dnnl/dnnl.h>
-
-#include <optional>
 
 namespace assay::ops {
 
@@ -19,31 +17,10 @@ namespace {
 
 using dnnl::memory;
 
-memory::desc layout(std::int64_t rows, std::int64_t columns, DType type) {
-  return memory::desc({rows, columns}, dnnl_type(type), memory::dims{columns, 1});
-}
-
-class WeightGradient : public Matmul {
- public:
-  WeightGradient(const MatmulDesc& desc, std::string implementation)
-      : d_(desc),
-        implementation_(std::move(implementation)),
-        isa_(dnnl_kernel_isa(implementation_, desc.a, static_cast<unsigned>(dnnl::get_effective_cpu_isa()))) {}
-  std::string implementation() const override { return implementation_; }
-  std::string isa() const override { return isa_; }
-
- protected:
-  MatmulDesc d_;
-
- private:
-  std::string implementation_;
-  std::string isa_;
-};
-
-class InnerProductGradient final : public WeightGradient {
+class InnerProductGradient final : public DnnlProduct {
  public:
   InnerProductGradient(const MatmulDesc& desc, DnnlCall call)
-      : WeightGradient(desc, call.implementation()), call_(std::move(call)) {}
+      : DnnlProduct(desc, call.implementation()), call_(std::move(call)) {}
 
   std::size_t workspace_bytes() const override { return call_.scratch_bytes(); }
   void run(Stream&, const MatmulArgs& args) override {
@@ -58,7 +35,7 @@ class InnerProductGradient final : public WeightGradient {
 };
 
 std::unique_ptr<Matmul> inner_product_gradient(const MatmulDesc& d) {
-  const memory::desc x = layout(d.k, d.n, d.b), dy = layout(d.k, d.m, d.a), dw = layout(d.m, d.n, d.out);
+  const memory::desc x = dnnl_matrix(d.k, d.n, d.b), dy = dnnl_matrix(d.k, d.m, d.a), dw = dnnl_matrix(d.m, d.n, d.out);
   const memory::desc db({d.m}, memory::data_type::f32, memory::format_tag::a);
   const dnnl::primitive_attr attr = dnnl_attributes();
   const dnnl::inner_product_forward::primitive_desc hint(
@@ -69,61 +46,47 @@ std::unique_ptr<Matmul> inner_product_gradient(const MatmulDesc& d) {
                                                   : Primitive::primitive_desc(dnnl_engine(), x, dw, dy, hint, attr);
   std::vector<DnnlCall::Binding> bindings{{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_DIFF_WEIGHTS, dw}};
   if (d.row_sums) bindings.emplace_back(DNNL_ARG_DIFF_BIAS, db);
-  return std::make_unique<InnerProductGradient>(
-      d, DnnlCall(Primitive(pd), pd.impl_info_str(), std::move(bindings), pd.scratchpad_desc()));
+  return std::make_unique<InnerProductGradient>(d, dnnl_call<Primitive>(pd, std::move(bindings)));
 }
 
-class SgemmGradient final : public WeightGradient {
+class SgemmGradient final : public DnnlProduct {
  public:
-  explicit SgemmGradient(const MatmulDesc& desc) : WeightGradient(desc, "sgemm:jit") {
-    if (desc.row_sums) row_sums_.emplace(desc);
-  }
+  explicit SgemmGradient(const MatmulDesc& desc) : DnnlProduct(desc, "sgemm:jit") {}
   void run(Stream&, const MatmulArgs& args) override {
     const dnnl_status_t status = dnnl_sgemm('T', 'N', d_.m, d_.n, d_.k, 1.0f, static_cast<const float*>(args.a), d_.m,
                                             static_cast<const float*>(args.b), d_.n, d_.accumulate ? 1.0f : 0.0f,
                                             static_cast<float*>(args.out), d_.n);
     ASSAY_CHECK(status == dnnl_success, "oneDNN's sgemm failed with status {}", int{status});
-    if (row_sums_) row_sums_->run(args.a, static_cast<float*>(args.row_sums));
+    sum_rows(args);
   }
-
- private:
-  std::optional<RowSums> row_sums_;
 };
 
-class AccumulatedPacked final : public WeightGradient {
+class AccumulatedPacked final : public DnnlProduct {
  public:
   AccumulatedPacked(const MatmulDesc& desc, DnnlCall call, const memory::desc& packed)
-      : WeightGradient(desc, call.implementation()),
+      : DnnlProduct(desc, call.implementation()),
         call_(std::move(call)),
-        pack_(layout(desc.k, desc.n, desc.b), packed),
-        packed_bytes_((packed.get_size() + 63) / 64 * 64) {
-    if (desc.row_sums) row_sums_.emplace(desc);
-  }
+        pack_(dnnl_matrix(desc.k, desc.n, desc.b), packed),
+        packed_bytes_((packed.get_size() + 63) / 64 * 64) {}
   std::size_t workspace_bytes() const override { return packed_bytes_ + call_.scratch_bytes(); }
   void run(Stream&, const MatmulArgs& args) override {
     pack_.run(args.b, args.workspace);
     call_.run({args.a, args.workspace, args.out, static_cast<char*>(args.workspace) + packed_bytes_});
-    if (row_sums_) row_sums_->run(args.a, static_cast<float*>(args.row_sums));
+    sum_rows(args);
   }
 
  private:
   DnnlCall call_;
   DnnlReorder pack_;
   std::size_t packed_bytes_;
-  std::optional<RowSums> row_sums_;
 };
 
 std::unique_ptr<Matmul> accumulated_packed(const MatmulDesc& d) {
   const memory::desc a({d.m, d.k}, dnnl_type(d.a), memory::dims{1, d.m});
   const memory::desc x({d.k, d.n}, dnnl_type(d.b), memory::format_tag::any);
-  dnnl::primitive_attr attr = dnnl_attributes();
-  dnnl::post_ops sum;
-  sum.append_sum(1.0f);
-  attr.set_post_ops(sum);
-  const dnnl::matmul::primitive_desc pd(dnnl_engine(), a, x, layout(d.m, d.n, d.out), attr);
-  DnnlCall call(dnnl::matmul(pd), pd.impl_info_str(),
-                {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, pd.dst_desc()}},
-                pd.scratchpad_desc());
+  const dnnl::matmul::primitive_desc pd(dnnl_engine(), a, x, dnnl_matrix(d.m, d.n, d.out), dnnl_attributes(true));
+  DnnlCall call = dnnl_call<dnnl::matmul>(
+      pd, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, pd.dst_desc()}});
   return std::make_unique<AccumulatedPacked>(d, std::move(call), pd.weights_desc());
 }
 

@@ -20,10 +20,8 @@ class CpuElementwise final : public VectorOp<Elementwise> {
 
   void run(Stream&, const Args& args) override {
     const void* b = d_.kind == ElementwiseKind::add ? args.b : nullptr;
-    for_parts(parts_, [&](int index) {
-      const Part mine = part_of(d_.count, 64, index, parts_);
-      kernel_(args.a, b, args.out, mine.begin, mine.end);
-    });
+    for_ranges(d_.count, 64, parts_,
+               [&](std::int64_t begin, std::int64_t end) { kernel_(args.a, b, args.out, begin, end); });
   }
 
  private:

@@ -31,10 +31,7 @@ class CpuEmbeddingForward final : public VectorOp<EmbeddingForward> {
                              .y = args.y,
                              .seq = d_.seq,
                              .width = d_.width};
-    for_parts(parts_, [&](int index) {
-      const Part mine = part_of(tokens_, 1, index, parts_);
-      kernel_(rows, mine.begin, mine.end);
-    });
+    for_ranges(tokens_, 1, parts_, [&](std::int64_t begin, std::int64_t end) { kernel_(rows, begin, end); });
   }
 
  private:
@@ -111,9 +108,8 @@ class CpuEmbeddingBackward final : public VectorOp<EmbeddingBackward> {
 
   void clear(void* table, std::int64_t rows) const {
     const int parts = parts_for(rows * d_.width, min_elements);
-    for_parts(parts, [&](int index) {
-      const Part mine = part_of(rows, 1, index, parts);
-      std::memset(row(table, mine.begin), 0, static_cast<std::size_t>(mine.end - mine.begin) * row_bytes());
+    for_ranges(rows, 1, parts, [&](std::int64_t begin, std::int64_t end) {
+      std::memset(row(table, begin), 0, static_cast<std::size_t>(end - begin) * row_bytes());
     });
   }
 
@@ -171,9 +167,6 @@ class CpuEmbeddingBackward final : public VectorOp<EmbeddingBackward> {
 };
 
 std::string problem(const EmbeddingDesc& d) {
-  if (d.batch < 0 || d.seq < 0 || d.vocabulary <= 0 || d.width <= 0 || d.types < 0)
-    return fmt::format("an embedding of {} x {} tokens, vocabulary {}, width {}", d.batch, d.seq, d.vocabulary,
-                       d.width);
   if (d.batch * d.seq > std::numeric_limits<std::int32_t>::max()) return "more tokens than 32 bits can count";
   return type_problem("embedding", {d.dtype, d.parameters, d.gradient});
 }

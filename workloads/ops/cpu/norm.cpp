@@ -21,7 +21,10 @@ int row_parts(const NormDesc& d) {
 class CpuNormForward final : public VectorOp<NormForward> {
  public:
   CpuNormForward(const NormDesc& desc)
-      : d_(desc), parts_(row_parts(desc)), kernel_(by_type(desc.dtype, cpu::kernels<NormKernels>())) {}
+      : d_(desc),
+        parts_(row_parts(desc)),
+        kernel_(desc.dtype == DType::f32 ? cpu::kernels<NormKernels>().forward_f32
+                                         : cpu::kernels<NormKernels>().forward_bf16) {}
 
   void run(Stream&, const Args& args) override {
     const NormForwardRows rows{.layer = d_.kind == NormKind::layer,
@@ -35,17 +38,10 @@ class CpuNormForward final : public VectorOp<NormForward> {
                                .inverse = static_cast<float*>(args.saved_inverse_deviation),
                                .columns = d_.columns,
                                .epsilon = static_cast<float>(d_.epsilon)};
-    for_parts(parts_, [&](int part) {
-      const Part mine = part_of(d_.rows, 1, part, parts_);
-      kernel_(rows, mine.begin, mine.end);
-    });
+    for_ranges(d_.rows, 1, parts_, [&](std::int64_t begin, std::int64_t end) { kernel_(rows, begin, end); });
   }
 
  private:
-  static NormKernels::Forward by_type(DType dtype, const NormKernels& kernels) {
-    return dtype == DType::f32 ? kernels.forward_f32 : kernels.forward_bf16;
-  }
-
   NormDesc d_;
   int parts_;
   NormKernels::Forward kernel_;
@@ -100,21 +96,16 @@ class CpuNormBackward final : public VectorOp<NormBackward> {
   bool has_bias_;
 };
 
-std::string problem(const NormDesc& d) {
-  if (d.rows < 0 || d.columns <= 0) return fmt::format("a norm of {} rows by {} columns", d.rows, d.columns);
-  return type_problem("norm", {d.dtype});
-}
-
 }  // namespace
 
 template <>
 Made<NormForward> make_cpu(const NormDesc& desc) {
-  return make_unless<NormForward, CpuNormForward>(problem(desc), desc);
+  return make_unless<NormForward, CpuNormForward>(type_problem("norm", {desc.dtype}), desc);
 }
 
 template <>
 Made<NormBackward> make_cpu(const NormDesc& desc) {
-  return make_unless<NormBackward, CpuNormBackward>(problem(desc), desc);
+  return make_unless<NormBackward, CpuNormBackward>(type_problem("norm", {desc.dtype}), desc);
 }
 
 }  // namespace assay::ops

@@ -35,4 +35,13 @@ void for_parts(int parts, const Work& work) {
   for (int i = 0; i < parts; ++i) work(i);
 }
 
+// Calls work(begin, end) for each of `parts` of [0, count), split as by part_of().
+template <typename Work>
+void for_ranges(std::int64_t count, std::int64_t granule, int parts, const Work& work) {
+  for_parts(parts, [&](int index) {
+    const Part mine = part_of(count, granule, index, parts);
+    work(mine.begin, mine.end);
+  });
+}
+
 }  // namespace assay::ops

@@ -34,10 +34,7 @@ class PoolRun {
                         .from = from,
                         .to = to,
                         .saved = static_cast<unsigned char*>(const_cast<void*>(saved))};
-    for_parts(parts_, [&](int part) {
-      const Part mine = part_of(rows_, 1, part, parts_);
-      kernel_(rows, mine.begin, mine.end);
-    });
+    for_ranges(rows_, 1, parts_, [&](std::int64_t begin, std::int64_t end) { kernel_(rows, begin, end); });
   }
 
  private:

@@ -22,12 +22,11 @@ RowSums::RowSums(const MatmulDesc& d)
       kernels_(d.a == DType::bf16 ? cpu::kernels<ProductKernels>().bf16 : cpu::kernels<ProductKernels>().f32) {}
 
 void RowSums::run(const void* a, float* sums) const {
-  for_parts(parts_, [&](int index) {
-    const Part mine = part_of(m_, line, index, parts_);
+  for_ranges(m_, line, parts_, [&](std::int64_t begin, std::int64_t end) {
     if (transposed_)
-      kernels_.column_sums(a, k_, m_, mine.begin, mine.end, add_, sums);
+      kernels_.column_sums(a, k_, m_, begin, end, add_, sums);
     else
-      kernels_.row_sums(a, k_, mine.begin, mine.end, add_, sums);
+      kernels_.row_sums(a, k_, begin, end, add_, sums);
   });
 }
 

@@ -84,24 +84,17 @@ struct Shape {
   std::int64_t tiles() const { return n * tiles_h() * tiles_w(); }
   // Transformed tiles of the images in and out, `block` at a time, rows `stride` floats apart.
   WinogradTiles in_tiles(std::int64_t block, std::int64_t stride) const {
-    return {.h = h,
-            .w = w,
-            .channels = in,
-            .tiles_h = tiles_h(),
-            .tiles_w = tiles_w(),
-            .origin = -padding,
-            .stride = stride,
-            .size = block * stride};
+    return transformed({.h = h, .w = w, .channels = in, .origin = -padding}, block, stride);
   }
   WinogradTiles out_tiles(std::int64_t block, std::int64_t stride) const {
-    return {.h = p,
-            .w = q,
-            .channels = out,
-            .tiles_h = tiles_h(),
-            .tiles_w = tiles_w(),
-            .origin = 0,
-            .stride = stride,
-            .size = block * stride};
+    return transformed({.h = p, .w = q, .channels = out}, block, stride);
+  }
+  WinogradTiles transformed(WinogradTiles images, std::int64_t block, std::int64_t stride) const {
+    images.tiles_h = tiles_h();
+    images.tiles_w = tiles_w();
+    images.stride = stride;
+    images.size = block * stride;
+    return images;
   }
 };
 Shape shape_of(const ConvDesc& d) { return {d.n, d.h, d.w, d.c, d.p(), d.q(), d.k, d.padding}; }
@@ -171,19 +164,27 @@ class Convolution {
 // Calls fn(first channel, last) for parts of the channels, at multiples of the kernels' panel width.
 template <typename Fn>
 void over_channels(std::int64_t channels, const Fn& fn) {
-  const int parts = parts_for(channels, kernels().columns);
-  for_parts(parts, [&](int part) {
-    const Part mine = part_of(channels, kernels().columns, part, parts);
-    fn(mine.begin, mine.end);
-  });
+  for_ranges(channels, kernels().columns, parts_for(channels, kernels().columns), fn);
 }
 
-class Forward final : public WinogradOp<ConvForward> {
+// An op that is a convolution of its images by packed weights.
+template <typename Base>
+class WinogradConvolution : public WinogradOp<Base> {
  public:
-  explicit Forward(const ConvDesc& desc) : d_(desc), convolution_(shape_of(desc)) {}
-
   std::size_t packed_bytes() const override { return convolution_.packed_bytes(); }
   std::size_t workspace_bytes() const override { return convolution_.workspace_bytes(); }
+
+ protected:
+  WinogradConvolution(const ConvDesc& desc, const Shape& shape) : d_(desc), convolution_(shape) {}
+
+  ConvDesc d_;
+  Convolution convolution_;
+};
+
+class Forward final : public WinogradConvolution<ConvForward> {
+ public:
+  explicit Forward(const ConvDesc& desc) : WinogradConvolution(desc, shape_of(desc)) {}
+
   void pack(Stream&, const void* w, void* packed) override {
     over_channels(d_.k, [&](std::int64_t begin, std::int64_t end) {
       kernels().weights(static_cast<const float*>(w), d_.c, begin, end, static_cast<float*>(packed),
@@ -191,18 +192,12 @@ class Forward final : public WinogradOp<ConvForward> {
     });
   }
   void run(Stream&, const Args& args) override { convolution_.run(args.x, args.packed, args.y, args.workspace); }
-
- private:
-  ConvDesc d_;
-  Convolution convolution_;
 };
 
-class BackwardData final : public WinogradOp<ConvBackwardData> {
+class BackwardData final : public WinogradConvolution<ConvBackwardData> {
  public:
-  explicit BackwardData(const ConvDesc& desc) : d_(desc), convolution_(rotated_shape_of(desc)) {}
+  explicit BackwardData(const ConvDesc& desc) : WinogradConvolution(desc, rotated_shape_of(desc)) {}
 
-  std::size_t packed_bytes() const override { return convolution_.packed_bytes(); }
-  std::size_t workspace_bytes() const override { return convolution_.workspace_bytes(); }
   void pack(Stream&, const void* w, void* packed) override {
     over_channels(d_.c, [&](std::int64_t begin, std::int64_t end) {
       kernels().rotated_weights(static_cast<const float*>(w), d_.k, d_.c, begin, end, static_cast<float*>(packed),
@@ -210,10 +205,6 @@ class BackwardData final : public WinogradOp<ConvBackwardData> {
     });
   }
   void run(Stream&, const Args& args) override { convolution_.run(args.dy, args.packed, args.dx, args.workspace); }
-
- private:
-  ConvDesc d_;
-  Convolution convolution_;
 };
 
 class BackwardWeights final : public WinogradOp<ConvBackwardWeights> {
@@ -252,10 +243,8 @@ class BackwardWeights final : public WinogradOp<ConvBackwardWeights> {
       });
       multiply(count, x, in.size, dy, out.size, sums, begin > 0);
     }
-    const int parts = parts_for(s_.out, 1);
-    for_parts(parts, [&](int part) {
-      const Part mine = part_of(s_.out, 1, part, parts);
-      kernels_.weights_gradient(sums, s_.out, s_.in, sums_stride_, mine.begin, mine.end, static_cast<float*>(args.dw),
+    for_ranges(s_.out, 1, parts_for(s_.out, 1), [&](std::int64_t begin, std::int64_t end) {
+      kernels_.weights_gradient(sums, s_.out, s_.in, sums_stride_, begin, end, static_cast<float*>(args.dw),
                                 d_.accumulate);
     });
   }
@@ -265,11 +254,9 @@ class BackwardWeights final : public WinogradOp<ConvBackwardWeights> {
   void multiply(std::int64_t tiles, const float* x, std::int64_t x_size, const float* dy, std::int64_t dy_size,
                 float* sums, bool add) const {
     const std::int64_t bands = (s_.out + kernels_.rows - 1) / kernels_.rows, all = winograd_positions * bands;
-    const int parts = parts_for(all, 1);
-    for_parts(parts, [&](int part) {
-      const Part mine = part_of(all, 1, part, parts);
-      for (std::int64_t at = mine.begin; at < mine.end;) {
-        const std::int64_t i = at / bands, next = std::min(mine.end, (i + 1) * bands);
+    for_ranges(all, 1, parts_for(all, 1), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t at = begin; at < end;) {
+        const std::int64_t i = at / bands, next = std::min(end, (i + 1) * bands);
         const std::int64_t first = at % bands * kernels_.rows;
         const std::int64_t last = std::min(s_.out, (next - i * bands) * kernels_.rows);
         kernels_.product({.m = last - first,

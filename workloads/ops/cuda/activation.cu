@@ -141,19 +141,15 @@ class CudaActivationForward final : public CudaOp<ActivationForward> {
   CudaActivationForward(Device& device, const ActivationDesc& desc) : CudaOp(device), d_(desc) {}
 
   void run(Stream& stream, const Args& args) override {
-    by_type(d_.dtype, &CudaActivationForward::enqueue<float>, &CudaActivationForward::enqueue<__nv_bfloat16>,
-            &CudaActivationForward::enqueue<__half>)(d_, args, native(stream));
+    with_type(d_.dtype, [&]<typename T>() {
+      const Shape<T> shape(d_, aligned(args.x, args.y));
+      if (shape.count == 0) return;
+      cuda::launch(forward_of<T>(d_.kind), shape.blocks, threads, 0, native(stream), static_cast<const T*>(args.x),
+                   static_cast<T*>(args.y), shape.vectors, shape.count, d_.columns);
+    });
   }
 
  private:
-  template <typename T>
-  static void enqueue(const ActivationDesc& d, const Args& args, cudaStream_t stream) {
-    const Shape<T> shape(d, aligned(args.x, args.y));
-    if (shape.count == 0) return;
-    cuda::launch(forward_of<T>(d.kind), shape.blocks, threads, 0, stream, static_cast<const T*>(args.x),
-                 static_cast<T*>(args.y), shape.vectors, shape.count, d.columns);
-  }
-
   ActivationDesc d_;
 };
 
@@ -162,19 +158,15 @@ class CudaActivationBackward final : public CudaOp<ActivationBackward> {
   CudaActivationBackward(Device& device, const ActivationDesc& desc) : CudaOp(device), d_(desc) {}
 
   void run(Stream& stream, const Args& args) override {
-    by_type(d_.dtype, &CudaActivationBackward::enqueue<float>, &CudaActivationBackward::enqueue<__nv_bfloat16>,
-            &CudaActivationBackward::enqueue<__half>)(d_, args, native(stream));
+    with_type(d_.dtype, [&]<typename T>() {
+      const Shape<T> shape(d_, aligned(args.x, args.dy, args.dx));
+      if (shape.count == 0) return;
+      cuda::launch(backward_of<T>(d_.kind), shape.blocks, threads, 0, native(stream), static_cast<const T*>(args.x),
+                   static_cast<const T*>(args.dy), static_cast<T*>(args.dx), shape.vectors, shape.count, d_.columns);
+    });
   }
 
  private:
-  template <typename T>
-  static void enqueue(const ActivationDesc& d, const Args& args, cudaStream_t stream) {
-    const Shape<T> shape(d, aligned(args.x, args.dy, args.dx));
-    if (shape.count == 0) return;
-    cuda::launch(backward_of<T>(d.kind), shape.blocks, threads, 0, stream, static_cast<const T*>(args.x),
-                 static_cast<const T*>(args.dy), static_cast<T*>(args.dx), shape.vectors, shape.count, d.columns);
-  }
-
   ActivationDesc d_;
 };
 

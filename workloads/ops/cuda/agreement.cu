@@ -45,13 +45,6 @@ __global__ void __launch_bounds__(threads)
   if (threadIdx.x == 0) to[blockIdx.x] = {want_squares, difference_squares, wrong};
 }
 
-template <typename T>
-void enqueue(const void* got, const void* want, std::int64_t count, double relative, double absolute, Comparison* to,
-             unsigned blocks, cudaStream_t stream) {
-  launch(compare_arrays<T>, blocks, threads, 0, stream, static_cast<const T*>(got), static_cast<const T*>(want), count,
-         relative, absolute, to);
-}
-
 }  // namespace
 
 bool agree(Device& device, Stream& stream, const void* got, const void* want, DType dtype, std::int64_t count,
@@ -59,8 +52,10 @@ bool agree(Device& device, Stream& stream, const void* got, const void* want, DT
   const unsigned blocks = blocks_for(count, threads * elements_per_thread, max_blocks);
   const Buffer parts = device.allocate(blocks * sizeof(Comparison));
   const auto compared = [&](double relative, double absolute) {
-    by_type(dtype, &enqueue<float>, &enqueue<__nv_bfloat16>, &enqueue<__half>)(
-        got, want, count, relative, absolute, parts.as<Comparison>(), blocks, native(stream));
+    with_type(dtype, [&]<typename T>() {
+      launch(compare_arrays<T>, blocks, threads, 0, native(stream), static_cast<const T*>(got),
+             static_cast<const T*>(want), count, relative, absolute, parts.as<Comparison>());
+    });
     std::vector<Comparison> all(blocks);
     device.copy(all.data(), parts.data(), parts.bytes(), stream);
     stream.synchronize();

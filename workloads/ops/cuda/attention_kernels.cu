@@ -4,13 +4,12 @@
 #include "harness/device/cuda/launch.h"
 #include "harness/device/cuda/reduce.h"
 #include "harness/device/cuda/vector.h"
-#include "workloads/ops/cuda/supported_types.h"
+#include "workloads/ops/cuda/cuda_op.h"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <cmath>
-#include <type_traits>
 
 namespace assay::ops {
 
@@ -147,25 +146,11 @@ unsigned grid_of(const AttentionRows& rows) {
   return static_cast<unsigned>((rows.heads * rows.queries + warps - 1) / warps);
 }
 
-// Calls f with a null pointer of the probabilities' type.
-template <typename F>
-void by_type(DType dtype, F f) {
-  switch (dtype) {
-    case DType::f64: return f(static_cast<double*>(nullptr));
-    case DType::f32:
-    case DType::tf32: return f(static_cast<float*>(nullptr));
-    case DType::bf16: return f(static_cast<__nv_bfloat16*>(nullptr));
-    case DType::fp16: return f(static_cast<__half*>(nullptr));
-    default: refuse_type("attention", dtype);
-  }
-}
-
 }  // namespace
 
 void attention_softmax(DType dtype, const AttentionRows& rows, const void* scores, void* probabilities,
                        void* log_sum_exp, cudaStream_t stream) {
-  by_type(dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
+  with_stored_type(dtype, "attention", [&]<typename T>() {
     using S = cuda::Compute<T>;
     cuda::launch(softmax<T>, grid_of(rows), threads, 0, stream, rows, static_cast<const S*>(scores),
                  static_cast<T*>(probabilities), static_cast<S*>(log_sum_exp));
@@ -174,8 +159,7 @@ void attention_softmax(DType dtype, const AttentionRows& rows, const void* score
 
 void attention_softmax_gradient(DType dtype, const AttentionRows& rows, const AttentionGradientArrays& arrays,
                                 cudaStream_t stream) {
-  by_type(dtype, [&](auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
+  with_stored_type(dtype, "attention", [&]<typename T>() {
     using S = cuda::Compute<T>;
     cuda::launch(softmax_gradient<T>, grid_of(rows), threads, 0, stream, rows, static_cast<const S*>(arrays.scores),
                  static_cast<const S*>(arrays.dprobabilities), static_cast<const T*>(arrays.out),

@@ -32,24 +32,17 @@ class CudaBatchNorm : public CudaOp<Base> {
   // that, else with N = 1.
   template <typename Kernels>
   void run_kernels(bool aligned, const Kernels& kernels) const {
-    switch (d_.dtype) {
-      case DType::bf16: return run_as<__nv_bfloat16>(aligned, kernels);
-      case DType::fp16: return run_as<__half>(aligned, kernels);
-      default: return run_as<float>(aligned, kernels);
-    }
+    with_type(d_.dtype, [&]<typename T>() {
+      if (wide_.width > 1 && aligned)
+        kernels.template operator()<T, cuda::lanes<T>>(wide_);
+      else
+        kernels.template operator()<T, 1>(narrow_);
+    });
   }
 
   BatchNormDesc d_;
 
  private:
-  template <typename T, typename Kernels>
-  void run_as(bool aligned, const Kernels& kernels) const {
-    if (wide_.width > 1 && aligned)
-      kernels.template operator()<T, cuda::lanes<T>>(wide_);
-    else
-      kernels.template operator()<T, 1>(narrow_);
-  }
-
   BatchNormRows narrow_, wide_;
 };
 

@@ -38,24 +38,24 @@ struct Array {
   Rows inside(const void* data) const { return {const_cast<void*>(data), plan_dtype, plan_rows, plan_width}; }
 };
 
+// Images of `pixels`, of which only the channels differ.
+Array images(std::int64_t pixels, std::int64_t channels, std::int64_t plan_channels, DType dtype) {
+  return {.rows = pixels,
+          .width = channels,
+          .dtype = stored(dtype),
+          .plan_rows = pixels,
+          .plan_width = plan_channels,
+          .plan_dtype = stored(dtype)};
+}
+
 template <typename Base>
 class CudaConv : public Base {
  public:
   CudaConv(Device& device, const ConvDesc& d, ConvChoice choice)
       : capability_(device.info().compute_capability),
         choice_(std::move(choice)),
-        x_{.rows = d.n * d.h * d.w,
-           .width = d.c,
-           .dtype = stored(d.dtype),
-           .plan_rows = d.n * d.h * d.w,
-           .plan_width = choice_.graph.c,
-           .plan_dtype = stored(d.dtype)},
-        y_{.rows = d.n * d.p() * d.q(),
-           .width = d.k,
-           .dtype = stored(d.dtype),
-           .plan_rows = d.n * d.p() * d.q(),
-           .plan_width = choice_.graph.k,
-           .plan_dtype = stored(d.dtype)},
+        x_(images(d.n * d.h * d.w, d.c, choice_.graph.c, d.dtype)),
+        y_(images(d.n * d.p() * d.q(), d.k, choice_.graph.k, d.dtype)),
         w_{.rows = d.k * d.r * d.s,
            .width = d.c / d.groups,
            .dtype = stored(d.pack_from),

@@ -193,8 +193,7 @@ class CudaCrossEntropy final : public CudaOp<CrossEntropy> {
  public:
   CudaCrossEntropy(Device& device, const CrossEntropyDesc& desc)
       : CudaOp(device),
-        d_(desc),
-        enqueue_(by_type(desc.dtype, &enqueue<float>, &enqueue<__nv_bfloat16>, &enqueue<__half>)) {
+        d_(desc) {
     const auto per_vector = static_cast<std::int64_t>(16 / size_of(desc.dtype));
     const std::int64_t vectors = desc.classes / per_vector;
     const int limit = desc.gradient ? shared_limit() : 0;
@@ -204,10 +203,10 @@ class CudaCrossEntropy final : public CudaOp<CrossEntropy> {
     threads_ = static_cast<unsigned>(std::clamp<std::int64_t>(
         (vectors + warp_threads - 1) / warp_threads * warp_threads, warp_threads, shares ? pair_threads : max_threads));
     if (!desc.gradient) return;
-    for (const void* kernel : {reinterpret_cast<const void*>(kernel_of<float>(desc)),
-                               reinterpret_cast<const void*>(kernel_of<__nv_bfloat16>(desc)),
-                               reinterpret_cast<const void*>(kernel_of<__half>(desc))})
-      ASSAY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
+    with_type(desc.dtype, [&]<typename T>() {
+      ASSAY_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel_of<T>(desc)),
+                                      cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
+    });
   }
 
   // Per row: the loss, then what it counts as.
@@ -215,7 +214,9 @@ class CudaCrossEntropy final : public CudaOp<CrossEntropy> {
     return static_cast<std::size_t>(d_.rows) * (sizeof(float) + sizeof(std::uint8_t));
   }
 
-  void run(Stream& stream, const Args& args) override { enqueue_(*this, args, native(stream)); }
+  void run(Stream& stream, const Args& args) override {
+    with_type(d_.dtype, [&]<typename T>() { enqueue<T>(*this, args, native(stream)); });
+  }
 
  private:
   // Dynamic shared memory per block: all there is, minus the kernel's static part and the system's.
@@ -255,7 +256,6 @@ class CudaCrossEntropy final : public CudaOp<CrossEntropy> {
   }
 
   CrossEntropyDesc d_;
-  void (*enqueue_)(const CudaCrossEntropy&, const Args&, cudaStream_t);
   unsigned threads_ = 0;
   int kept_ = 0;
 };

@@ -38,10 +38,27 @@ Made<Interface> make_unless(std::string problem, Device& device, const Desc& des
   return std::unique_ptr<Interface>(std::make_unique<Implementation>(device, desc));
 }
 
-// Picks the kernel for `dtype`, which is f32, bf16 or fp16.
-template <typename Kernel>
-Kernel by_type(DType dtype, Kernel f32, Kernel bf16, Kernel fp16) {
-  return dtype == DType::f32 ? f32 : dtype == DType::bf16 ? bf16 : fp16;
+// Calls work.operator()<T>() for the element type of `dtype`, which is f32, bf16 or fp16.
+template <typename Work>
+void with_type(DType dtype, const Work& work) {
+  switch (dtype) {
+    case DType::bf16: return work.template operator()<__nv_bfloat16>();
+    case DType::fp16: return work.template operator()<__half>();
+    default: return work.template operator()<float>();
+  }
+}
+
+// The same for every type that products are computed in; tf32 is stored as f32. Throws Error: "no WHAT for DTYPE".
+template <typename Work>
+void with_stored_type(DType dtype, const char* what, const Work& work) {
+  switch (dtype) {
+    case DType::f64: return work.template operator()<double>();
+    case DType::f32:
+    case DType::tf32:
+    case DType::bf16:
+    case DType::fp16: return with_type(dtype, work);
+    default: refuse_type(what, dtype);
+  }
 }
 
 // Blocks for `work` items at `per_block` each; at least one, at most `max`.

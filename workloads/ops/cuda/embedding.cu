@@ -168,6 +168,18 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
+// What `make.operator()<T, Table>()` returns for the types of activations and of a table; null for others.
+template <typename Enqueue, typename Make>
+Enqueue by_types(DType dtype, DType table, const Make& make) {
+  const auto is = [&](DType one, DType other) { return dtype == one && table == other; };
+  if (is(DType::f32, DType::f32)) return make.template operator()<float, float>();
+  if (is(DType::bf16, DType::f32)) return make.template operator()<__nv_bfloat16, float>();
+  if (is(DType::bf16, DType::bf16)) return make.template operator()<__nv_bfloat16, __nv_bfloat16>();
+  if (is(DType::fp16, DType::f32)) return make.template operator()<__half, float>();
+  if (is(DType::fp16, DType::fp16)) return make.template operator()<__half, __half>();
+  return nullptr;
+}
+
 class CudaEmbeddingForward final : public CudaOp<EmbeddingForward> {
  public:
   using Enqueue = void (*)(const EmbeddingDesc&, const Args&, cudaStream_t);
@@ -178,13 +190,7 @@ class CudaEmbeddingForward final : public CudaOp<EmbeddingForward> {
 
   // Null if there is no such kernel.
   static Enqueue choose(const EmbeddingDesc& d) {
-    const auto is = [&](DType y, DType table) { return d.dtype == y && d.parameters == table; };
-    if (is(DType::f32, DType::f32)) return &enqueue<float, float>;
-    if (is(DType::bf16, DType::f32)) return &enqueue<__nv_bfloat16, float>;
-    if (is(DType::bf16, DType::bf16)) return &enqueue<__nv_bfloat16, __nv_bfloat16>;
-    if (is(DType::fp16, DType::f32)) return &enqueue<__half, float>;
-    if (is(DType::fp16, DType::fp16)) return &enqueue<__half, __half>;
-    return nullptr;
+    return by_types<Enqueue>(d.dtype, d.parameters, []<typename T, typename Table>() { return &enqueue<T, Table>; });
   }
 
  private:
@@ -225,13 +231,7 @@ class CudaEmbeddingBackward final : public CudaOp<EmbeddingBackward> {
 
   // Null if there is no such kernel.
   static Enqueue choose(const EmbeddingDesc& d) {
-    const auto is = [&](DType dy, DType gradient) { return d.dtype == dy && d.gradient == gradient; };
-    if (is(DType::f32, DType::f32)) return &enqueue<float, float>;
-    if (is(DType::bf16, DType::f32)) return &enqueue<__nv_bfloat16, float>;
-    if (is(DType::bf16, DType::bf16)) return &enqueue<__nv_bfloat16, __nv_bfloat16>;
-    if (is(DType::fp16, DType::f32)) return &enqueue<__half, float>;
-    if (is(DType::fp16, DType::fp16)) return &enqueue<__half, __half>;
-    return nullptr;
+    return by_types<Enqueue>(d.dtype, d.gradient, []<typename T, typename G>() { return &enqueue<T, G>; });
   }
 
  private:

@@ -105,8 +105,7 @@ class CudaGradientNorm final : public CudaOp<GradientNorm> {
   std::size_t workspace_bytes() const override { return blocks_ * sizeof(double); }
 
   void sum(Stream& stream, const Args& args) override {
-    by_type(d_.gradient, &CudaGradientNorm::enqueue<float>, &CudaGradientNorm::enqueue<__nv_bfloat16>,
-            &CudaGradientNorm::enqueue<__half>)(*this, args, native(stream));
+    with_type(d_.gradient, [&]<typename T>() { enqueue<T>(*this, args, native(stream)); });
   }
   void fold(Stream& stream, const Args& args) override {
     cuda::launch(finish_norm, 1, threads, 0, native(stream), static_cast<const double*>(args.workspace),

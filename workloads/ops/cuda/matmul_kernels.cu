@@ -5,7 +5,7 @@
 #include "harness/device/cuda/reduce.h"
 #include "harness/device/cuda/vector.h"
 #include "workloads/ops/cuda/column_sums.h"
-#include "workloads/ops/cuda/supported_types.h"
+#include "workloads/ops/cuda/cuda_op.h"
 
 #include <algorithm>
 #include <type_traits>
@@ -17,10 +17,7 @@ namespace {
 using cuda::Compute;
 
 constexpr int threads = 256;
-
-unsigned blocks_for(std::int64_t work, std::int64_t each) {
-  return static_cast<unsigned>(std::clamp<std::int64_t>((work + each - 1) / each, 1, 65535));
-}
+constexpr const char* kernels = "kernel for products";  // for types without any
 
 // A tile of 64 x 64 through shared memory; four bytes per thread if rows are whole words.
 constexpr int tile = 64;
@@ -129,19 +126,6 @@ __global__ void row_sums(const T* a, Compute<T>* sums, std::int64_t rows, std::i
   if (row < rows && lane == 0) sums[row] = accumulate ? sums[row] + sum : sum;
 }
 
-// Calls work(T{}) for the type that `dtype` is stored as.
-template <typename Work>
-void for_type(DType dtype, Work work) {
-  switch (dtype) {
-    case DType::f64: return work(double{});
-    case DType::f32:
-    case DType::tf32: return work(float{});
-    case DType::bf16: return work(__nv_bfloat16{});
-    case DType::fp16: return work(__half{});
-    default: refuse_type("kernel for products", dtype);
-  }
-}
-
 }  // namespace
 
 void transpose_bytes(const void* from, void* to, std::int64_t rows, std::int64_t columns, std::int64_t stride,
@@ -153,8 +137,8 @@ void transpose_bytes(const void* from, void* to, std::int64_t rows, std::int64_t
 }
 
 void cast_bias(const void* from, DType from_type, void* to, DType to_type, std::int64_t count, cudaStream_t stream) {
-  for_type(from_type, [&]<typename From>(From) {
-    for_type(to_type, [&]<typename To>(To) {
+  with_stored_type(from_type, kernels, [&]<typename From>() {
+    with_stored_type(to_type, kernels, [&]<typename To>() {
       cuda::launch(cast<To, From>, static_cast<unsigned>((count + threads - 1) / threads), threads, 0, stream,
                    static_cast<const From*>(from), static_cast<To*>(to), count);
     });
@@ -163,8 +147,8 @@ void cast_bias(const void* from, DType from_type, void* to, DType to_type, std::
 
 void add_bias(void* out, const void* bias, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride,
               cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>((columns + threads - 1) / threads), blocks_for(rows, 8));
-  for_type(dtype, [&]<typename T>(T) {
+  const dim3 grid(static_cast<unsigned>((columns + threads - 1) / threads), blocks_for(rows, 8, 65535));
+  with_stored_type(dtype, kernels, [&]<typename T>() {
     cuda::launch(add_to_rows<T>, grid, threads, 0, stream, static_cast<T*>(out), static_cast<const T*>(bias), rows,
                  columns, stride);
   });
@@ -183,7 +167,7 @@ std::size_t RowSums::workspace_bytes() const {
 }
 
 void RowSums::run(const void* a, void* sums, void* workspace, bool accumulate, cudaStream_t stream) const {
-  for_type(dtype_, [&]<typename T>(T) {
+  with_stored_type(dtype_, kernels, [&]<typename T>() {
     using C = Compute<T>;
     const auto* from = static_cast<const T*>(a);
     auto* to = static_cast<C*>(sums);

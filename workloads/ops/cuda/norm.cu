@@ -271,8 +271,7 @@ class CudaNormForward final : public CudaOp<NormForward> {
   CudaNormForward(Device& device, const NormDesc& desc) : CudaOp(device), d_(desc) {}
 
   void run(Stream& stream, const Args& args) override {
-    by_type(d_.dtype, &CudaNormForward::enqueue<float>, &CudaNormForward::enqueue<__nv_bfloat16>,
-            &CudaNormForward::enqueue<__half>)(*this, args, native(stream));
+    with_type(d_.dtype, [&]<typename T>() { enqueue<T>(*this, args, native(stream)); });
   }
 
  private:
@@ -314,8 +313,7 @@ class CudaNormBackward final : public CudaOp<NormBackward> {
   }
 
   void run(Stream& stream, const Args& args) override {
-    by_type(d_.dtype, &CudaNormBackward::enqueue<float>, &CudaNormBackward::enqueue<__nv_bfloat16>,
-            &CudaNormBackward::enqueue<__half>)(*this, args, native(stream));
+    with_type(d_.dtype, [&]<typename T>() { enqueue<T>(*this, args, native(stream)); });
   }
 
  private:

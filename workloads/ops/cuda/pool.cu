@@ -199,20 +199,15 @@ class CudaPool : public CudaOp<Base> {
  protected:
   bool maximum() const { return d_.kind == PoolKind::maximum; }
 
-  // Calls body(a T, a constant N): the element type, and how many elements each thread computes.
+  // Calls body.operator()<T, N>(): the element type, and how many elements each thread computes.
   template <typename Body>
-  void with_type(bool is_aligned, const Body& body) const {
-    const auto with_width = [&]<typename T>(T element) {
+  void run_kernels(bool is_aligned, const Body& body) const {
+    with_type(d_.dtype, [&]<typename T>() {
       if (is_aligned && d_.c % lanes<T> == 0)
-        body(element, std::integral_constant<int, lanes<T>>());
+        body.template operator()<T, lanes<T>>();
       else
-        body(element, std::integral_constant<int, 1>());
-    };
-    switch (d_.dtype) {
-      case DType::bf16: return with_width(__nv_bfloat16());
-      case DType::fp16: return with_width(__half());
-      default: return with_width(float());
-    }
+        body.template operator()<T, 1>();
+    });
   }
   std::int64_t vectors(int width) const { return pixels_ * d_.c / width; }
 
@@ -228,8 +223,7 @@ class CudaPoolForward final : public CudaPool<PoolForward> {
   std::size_t saved_bytes() const override { return maximum() ? static_cast<std::size_t>(vectors(1)) : 0; }
 
   void run(Stream& stream, const Args& args) override {
-    with_type(aligned(args.x, args.y, args.saved), [&]<typename T, typename Width>(T, Width) {
-      constexpr int N = Width::value;
+    run_kernels(aligned(args.x, args.y, args.saved), [&]<typename T, int N>() {
       const auto* x = static_cast<const T*>(args.x);
       auto* y = static_cast<T*>(args.y);
       const std::int64_t count = vectors(N);
@@ -248,8 +242,7 @@ class CudaPoolBackward final : public CudaPool<PoolBackward> {
       : CudaPool(device, d, d.n * ((d.h + cell - 1) / cell) * ((d.w + cell - 1) / cell)) {}
 
   void run(Stream& stream, const Args& args) override {
-    with_type(aligned(args.dy, args.dx, args.saved), [&]<typename T, typename Width>(T, Width) {
-      constexpr int N = Width::value;
+    run_kernels(aligned(args.dy, args.dx, args.saved), [&]<typename T, int N>() {
       const std::int64_t count = vectors(N);
       launch(pool_gradient<T, N>, blocks_for(count, threads), threads, 0, native(stream), shape_, count,
              static_cast<const T*>(args.dy), maximum() ? static_cast<const unsigned char*>(args.saved) : nullptr,

@@ -4,8 +4,8 @@
 #include "harness/device/cuda/reduce.h"
 #include "harness/device/cuda/vector.h"
 #include "workloads/ops/cuda/column_sums.h"
+#include "workloads/ops/cuda/cuda_op.h"
 #include "workloads/ops/cuda/cuda_ops.h"
-#include "workloads/ops/cuda/supported_types.h"
 #include "workloads/ops/functors/scale.h"
 
 namespace assay::ops {
@@ -204,23 +204,15 @@ class CudaQuantize final : public Quantize {
   }
 
   void run(Stream& to, const Args& args) override {
-    const cudaStream_t stream = cuda::native(to);
-    switch (d_.from) {
-      case DType::f32: return round<float>(args, stream);
-      case DType::bf16: return round<__nv_bfloat16>(args, stream);
-      case DType::fp16: return round<__half>(args, stream);
-      default: refuse_type("rounding to 8 bits", d_.from);
-    }
+    with_type(d_.from, [&]<typename From>() {
+      if (d_.to == DType::fp8_e4m3)
+        round<From, __nv_fp8_e4m3>(args, cuda::native(to));
+      else
+        round<From, __nv_fp8_e5m2>(args, cuda::native(to));
+    });
   }
 
  private:
-  template <typename From>
-  void round(const Args& args, cudaStream_t stream) {
-    if (d_.to == DType::fp8_e4m3)
-      round<From, __nv_fp8_e4m3>(args, stream);
-    else
-      round<From, __nv_fp8_e5m2>(args, stream);
-  }
   template <typename From, typename To>
   void round(const Args& args, cudaStream_t stream) {
     if (d_.column_sums)

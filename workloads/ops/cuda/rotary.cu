@@ -54,8 +54,7 @@ class CudaRotary final : public CudaOp<Rotary> {
   CudaRotary(Device& device, const RotaryDesc& desc) : CudaOp(device), d_(desc) {}
 
   void run(Stream& stream, const Args& args) override {
-    by_type(d_.dtype, &CudaRotary::enqueue<float>, &CudaRotary::enqueue<__nv_bfloat16>, &CudaRotary::enqueue<__half>)(
-        d_, args, native(stream));
+    with_type(d_.dtype, [&]<typename T>() { enqueue<T>(d_, args, native(stream)); });
   }
 
  private:

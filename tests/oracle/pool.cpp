@@ -1,5 +1,5 @@
 // The oracle's pooling.
-#include "workloads/ops/reference/reference_op.h"
+#include "tests/oracle/reference_op.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,7 @@
 // The reference backend: the oracle against which every device is tested.
-#include "workloads/ops/reference/reference_op.h"
+#include "tests/oracle/oracle.h"
+
+#include "tests/oracle/reference_op.h"
 
 namespace assay::ops {
 

@@ -1,6 +1,6 @@
 // The oracle's rotary position embedding (Su et al. 2021), halves paired as in Llama.
 #include "workloads/ops/functors/rotary.h"
-#include "workloads/ops/reference/reference_op.h"
+#include "tests/oracle/reference_op.h"
 
 namespace assay::ops::reference {
 

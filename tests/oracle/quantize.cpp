@@ -1,6 +1,6 @@
 // The oracle's rounding to 8-bit floats, and the update of their scales.
+#include "tests/oracle/reference_op.h"
 #include "workloads/ops/functors/scale.h"
-#include "workloads/ops/reference/reference_op.h"
 
 #include <algorithm>
 

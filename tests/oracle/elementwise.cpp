@@ -1,5 +1,5 @@
 // The oracle's casts and sums.
-#include "workloads/ops/reference/reference_op.h"
+#include "tests/oracle/reference_op.h"
 
 namespace assay::ops::reference {
 

@@ -1,6 +1,6 @@
 // The oracle's matrix product: naive loops, sums in double (64-bit integers for int8).
+#include "tests/oracle/reference_op.h"
 #include "workloads/ops/functors/activation.h"
-#include "workloads/ops/reference/reference_op.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // The oracle's batch norm with residual and ReLU (Ioffe & Szegedy 2015).
-#include "workloads/ops/reference/reference_op.h"
+#include "tests/oracle/reference_op.h"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // The oracle's convolution of NHWC images: each output gathers its sum over the window; nothing is scattered.
-#include "workloads/ops/reference/reference_op.h"
+#include "tests/oracle/reference_op.h"
 
 namespace assay::ops::reference {
 

@@ -1,5 +1,5 @@
 // The oracle's layer norm (Ba et al. 2016) and RMS norm (Zhang & Sennrich 2019).
-#include "workloads/ops/reference/reference_op.h"
+#include "tests/oracle/reference_op.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // The oracle's optimizer steps and gradient norm: the shared functors in double.
 #include "workloads/ops/functors/optimizer.h"
 
-#include "workloads/ops/reference/reference_op.h"
+#include "tests/oracle/reference_op.h"
 
 #include <algorithm>
 #include <cmath>

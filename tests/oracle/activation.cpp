@@ -1,7 +1,7 @@
 // The oracle's activations: the shared functors in double.
 #include "workloads/ops/functors/activation.h"
 
-#include "workloads/ops/reference/reference_op.h"
+#include "tests/oracle/reference_op.h"
 
 namespace assay::ops::reference {
 

@@ -1,6 +1,6 @@
 // The oracle's attention, one row of scores at a time. Backward recomputes probabilities from the saved log-sum-exp,
 // as in FlashAttention (Dao et al. 2022).
-#include "workloads/ops/reference/reference_op.h"
+#include "tests/oracle/reference_op.h"
 
 #include <algorithm>
 #include <cmath>
