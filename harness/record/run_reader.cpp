@@ -3,6 +3,7 @@
 #include "harness/core/files.h"
 #include "harness/core/plain_text.h"
 #include "harness/core/secrets.h"
+#include "harness/core/text.h"
 #include "harness/json/masked.h"
 #include "harness/json/members.h"
 #include "harness/record/content_hash.h"
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <exception>
 #include <map>
 #include <string_view>
@@ -146,7 +148,7 @@ SeriesFile parse_series(const std::string& text, const fs::path& path) {
   try {
     return read_text<SeriesFile>(text);
   } catch (const Error& caught) {
-    throw Error(fmt::format("{}: {}", path.string(), caught.what()));
+    throw Error(fmt::format("{}: {}", one_line(path.string(), PATH_MAX), caught.what()));
   }
 }
 
@@ -213,7 +215,7 @@ std::vector<RunData> read_runs(const std::vector<fs::path>& dirs) {
 std::pair<std::vector<double>, std::vector<double>> timed_samples(const RunData& run, const Record& record) {
   if (!record.samples.series) return {record.samples.values, record.samples.at};
   const fs::path path = run.dir / series_name(record);
-  if (is_absent(path)) throw MissingSeries(fmt::format("{}: no such file", path.string()));
+  if (is_absent(path)) throw MissingSeries(one_line(path.string(), PATH_MAX) + ": no such file");
   SeriesFile file = parse_series(read_whole(path, max_run_bytes), path);
   return {std::move(file.values), std::move(file.at)};
 }

@@ -327,6 +327,7 @@ class HistoryStore(HistoryCase):
                 said.clear()
                 for path in self.dir.glob("h.db*"):
                     path.unlink()
+        print(f"{killed} writers of a history killed", flush=True)
         self.history("add", "runs")
         self.assertEqual(self.exported(), expected)
 

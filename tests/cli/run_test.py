@@ -12,6 +12,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
+from cgroup import MemoryLimit  # noqa: E402
 from testbed import BINARY, TestbedCase, alive, descendants, main, wait_for  # noqa: E402
 
 
@@ -137,6 +138,29 @@ class BrokenWorkers(TestbedCase):
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertIn("out of memory", self.by_op()["oom"]["reason"])
         self.assertEqual(self.by_op()["ok"]["status"], "ok")
+
+    def test_out_of_memory_by_the_kernel_in_each_phase(self):
+        limit = MemoryLimit(400 << 20)
+        if not limit.path:
+            self.skipTest(limit.why_not)
+        self.addCleanup(limit.remove)
+
+        def enter():
+            limit.enter()
+            resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))   # in case that the kernel does not hold the limit
+        ops = {"sleep": None, "setup-oom": "setup", "oom": "measure", "verify-oom": "verify", "ok": None}
+        done = self.run_assay(*self.probe(*ops), "--out", self.out, before=enter)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertEqual(limit.kills(), 3, "the kernel has not ended each of the three workers")
+        records = self.by_op()
+        self.assertEqual(list(records), list(ops))
+        for op, phase in ops.items():
+            if phase:
+                self.assertEqual((records[op]["status"], records[op]["failure"]["kind"]), ("error", "out_of_memory"), records[op])
+                self.assertRegex(records[op]["reason"], rf"^out of memory: .*SIGKILL.* in {phase}\b")
+            else:
+                self.assertEqual(records[op]["status"], "ok", records[op])
+        self.assertEqual(left_over(self.folder), [])
 
     def test_a_killed_worker_loses_its_case(self):
         process = self.start(*self.probe("hang", "ok"), "--out", self.out)

@@ -12,27 +12,13 @@ namespace assay::fuzz {
 
 // The targets, by the names of their seed folders.
 using Target = void (*)(std::string_view input);
-void analysis(std::string_view input);
-void audits(std::string_view input);
-void channel(std::string_view input);
-void checkpoint(std::string_view input);
-void expectation(std::string_view input);
-void floors(std::string_view input);
-void foreign(std::string_view input);
-void history(std::string_view input);
-void hosts(std::string_view input);
-void jpeg(std::string_view input);
-void kernel_log(std::string_view input);
-void message(std::string_view input);
-void model(std::string_view input);
-void pack(std::string_view input);
-void peer_tools(std::string_view input);
-void plan(std::string_view input);
-void prices(std::string_view input);
-void record(std::string_view input);
-void run(std::string_view input);
-void tar(std::string_view input);
-void tokens(std::string_view input);
+#define ASSAY_FUZZ_TARGETS(each)                                                                                  \
+  each(analysis) each(audits) each(channel) each(checkpoint) each(expectation) each(floors) each(foreign)         \
+      each(history) each(hosts) each(jpeg) each(kernel_log) each(message) each(model) each(pack) each(peer_tools) \
+          each(plan) each(prices) each(record) each(run) each(sheets) each(tar) each(tokens)
+#define ASSAY_FUZZ_DECLARE(name) void name(std::string_view input);
+ASSAY_FUZZ_TARGETS(ASSAY_FUZZ_DECLARE)
+#undef ASSAY_FUZZ_DECLARE
 
 // Prints the problem and aborts if `holds` is false.
 void expect(bool holds, std::string_view problem);

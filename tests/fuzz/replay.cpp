@@ -1,45 +1,87 @@
-// Feeds seeds to a target without libFuzzer, so that every build replays them, including every crash ever found.
-// usage: fuzz_replay TARGET FILE|FOLDER...
+// Feeds inputs to the targets without libFuzzer, so that every build replays the seeds, including every crash ever
+// found. usage: fuzz_replay TARGET FILE|FOLDER...
+//        fuzz_replay --mutations COUNT SEEDS KEPT   COUNT mutations of each target's seeds, which are in SEEDS/TARGET;
+//        the
+//                                                   input that breaks a target is left in the file KEPT
 #include "harness/core/files.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/mutate.h"
+
+#include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
-int main(int argc, char** argv) {
-  using namespace assay;
-  namespace fs = std::filesystem;
-  const std::map<std::string, fuzz::Target> targets = {
-      {"analysis", fuzz::analysis},     {"audits", fuzz::audits}, {"channel", fuzz::channel},
-      {"checkpoint", fuzz::checkpoint}, {"expectation", fuzz::expectation},
- {"floors", fuzz::floors}, {"foreign", fuzz::foreign},
-      {"history", fuzz::history},       {"hosts", fuzz::hosts},   {"jpeg", fuzz::jpeg},
-      {"kernel_log", fuzz::kernel_log},
-      {"message", fuzz::message},       {"model", fuzz::model},   {"pack", fuzz::pack},
-      {"peer_tools", fuzz::peer_tools}, {"plan", fuzz::plan},     {"prices", fuzz::prices},
-      {"record", fuzz::record},         {"run", fuzz::run},       {"tar", fuzz::tar},
-      {"tokens", fuzz::tokens},
-  };
-  const auto target = targets.find(argc > 1 ? argv[1] : "");
-  if (target == targets.end() || argc < 3) {
-    fmt::print(stderr, "usage: {} TARGET FILE|FOLDER...\n", argv[0]);
-    return 2;
-  }
+namespace {
+
+using namespace assay;
+namespace fs = std::filesystem;
+
+constexpr unsigned longest_seconds = 60;  // of one input, with sanitizers on a busy machine
+
+const std::map<std::string, fuzz::Target> targets = {
+#define ASSAY_FUZZ_ENTRY(name) {#name, fuzz::name},
+    ASSAY_FUZZ_TARGETS(ASSAY_FUZZ_ENTRY)
+#undef ASSAY_FUZZ_ENTRY
+};
+
+std::vector<fs::path> files_of(const fs::path& path) {
   std::vector<fs::path> files;
-  for (int i = 2; i < argc; ++i) {
-    if (fs::is_directory(argv[i]))
-      for (const fs::directory_entry& entry : fs::directory_iterator(argv[i])) files.push_back(entry.path());
-    else
-      files.emplace_back(argv[i]);
-  }
+  if (!fs::is_directory(path)) return {path};
+  for (const fs::directory_entry& entry : fs::directory_iterator(path)) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
-  for (const fs::path& file : files) {
-    std::fprintf(stderr, "%s\n", file.c_str());  // after a crash, the last one printed is the culprit
-    target->second(read_whole(file, std::uintmax_t{1} << 24));
+  return files;
+}
+
+std::string content(const fs::path& file) { return read_whole(file, std::uintmax_t{1} << 24); }
+
+int replay(const std::string& name, std::span<char*> places) {
+  std::size_t seeds = 0;
+  for (const char* place : places)
+    for (const fs::path& file : files_of(place)) {
+      std::fprintf(stderr, "%s\n", file.c_str());  // after a crash, the last one printed is the culprit
+      targets.at(name)(content(file));
+      ++seeds;
+    }
+  fmt::print("{}: {} seeds\n", name, seeds);
+  return seeds == 0 ? 1 : 0;
+}
+
+int mutate(std::uint64_t count, const fs::path& folder, const fs::path& kept) {
+  for (const auto& [name, target] : targets) {
+    std::vector<std::string> seeds;
+    for (const fs::path& file : files_of(folder / name)) seeds.push_back(content(file));
+    for (std::uint64_t number = 0; number < count; ++number) {
+      const std::string input = fuzz::mutated(seeds, number);
+      std::ofstream(kept, std::ios::binary) << input;
+      std::fprintf(stderr, "%s %llu\n", name.c_str(), static_cast<unsigned long long>(number));
+      ::alarm(longest_seconds);
+      target(input);
+    }
   }
-  fmt::print("{}: {} seeds\n", target->first, files.size());
-  return files.empty() ? 1 : 0;
+  ::alarm(0);
+  fs::remove(kept);
+  fmt::print("{} mutated inputs of {} targets\n", count * targets.size(), targets.size());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word == "--mutations" && argc == 5) {
+    const std::string_view number = argv[2];
+    std::uint64_t count = 0;
+    std::from_chars(number.data(), number.data() + number.size(), count);
+    if (count > 0) return mutate(count, argv[3], argv[4]);
+  }
+  if (targets.contains(word) && argc > 2)
+    return replay(word, std::span(argv, static_cast<std::size_t>(argc)).subspan(2));
+  fmt::print(stderr, "usage: {0} TARGET FILE|FOLDER..., or {0} --mutations COUNT SEEDS KEPT\n", argv[0]);
+  return 2;
 }

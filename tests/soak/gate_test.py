@@ -1,5 +1,7 @@
 """assay gate on a healthy machine, alone and beside busy CPUs: none drains. Under a CPU quota of 60 %, against floors
-learned from ten runs: found in 19 of 20. usage: gate_test.py CLEAN BUSY QUOTA [CLASS...]"""
+learned from ten runs: found in 19 of 20. On a healthy server of files with a short budget: none drains.
+usage: gate_test.py CLEAN BUSY QUOTA MADE_UP [CLASS...]"""
+import collections
 import contextlib
 import json
 import os
@@ -7,42 +9,15 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from cgroup import cpu_quota  # noqa: E402
+import fake_machine  # noqa: E402
+
 BINARY = os.environ.get("ASSAY") or os.path.join(os.path.dirname(__file__), "../../build/release/assay")
-CLEAN, BUSY, QUOTA = (int(sys.argv.pop(1)) for _ in range(3))
-PERIOD = 100000   # us
-
-
-class CpuQuota:
-    """A cgroup with a part of the machine's CPU time, of either version; `path` is None where none can be made."""
-
-    def __init__(self, part):
-        quota = int(part * os.cpu_count() * PERIOD)
-        top = pathlib.Path("/sys/fs/cgroup")
-        name = f"assay-test-{os.getpid()}"
-        self.path = None
-        for folder, files in ((top, {"cpu.max": f"{quota} {PERIOD}"}),
-                              (top / "cpu", {"cpu.cfs_period_us": PERIOD, "cpu.cfs_quota_us": quota})):
-            path = folder / name
-            with contextlib.suppress(OSError):
-                path.mkdir()
-                try:
-                    for file, value in files.items():
-                        if not (path / file).exists():
-                            raise OSError(f"no {file}")
-                        (path / file).write_text(str(value))
-                    self.path = path
-                    return
-                except OSError:
-                    path.rmdir()
-
-    def enter(self):
-        (self.path / "cgroup.procs").write_text(str(os.getpid()))
-
-    def remove(self):
-        if self.path:
-            self.path.rmdir()
+CLEAN, BUSY, QUOTA, MADE_UP = (int(sys.argv.pop(1)) for _ in range(4))
 
 
 @contextlib.contextmanager
@@ -56,14 +31,13 @@ def busy_cpus():
             spin.wait()
 
 
-class Gates(unittest.TestCase):
+class GateCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory(prefix="assay-test-")
         cls.addClassCleanup(folder.cleanup)
         cls.dir = pathlib.Path(folder.name)
         cls.env = {**os.environ, "ASSAY_CACHE": str(cls.dir / "cache"), "ASSAY_HOST": f"soak-{os.getpid()}"}
-        cls.floors = cls.learned()
 
     @classmethod
     def assay(cls, *words, before=None):
@@ -71,12 +45,34 @@ class Gates(unittest.TestCase):
                               timeout=300, preexec_fn=before)
 
     def gates(self, count, budget, *words, before=None):
-        answers = []
+        answers, begin = [], time.monotonic()
         for _ in range(count):
             done = self.assay("gate", "--budget", budget, "--json", *words, before=before)
             self.assertIn(done.returncode, (0, 1, 3), done.stderr)
             answers.append(json.loads(done.stdout))
+        verdicts = collections.Counter(answer["verdict"] for answer in answers)
+        print(f"{count} gates with --budget {budget} in {time.monotonic() - begin:.0f} s:",
+              ", ".join(f"{number} {verdict}" for verdict, number in verdicts.items()), flush=True)
         return answers
+
+    def no_drain(self, answers):
+        drained = [answer["findings"] for answer in answers if answer["verdict"] == "drain"]
+        self.assertFalse(drained, drained[:3])
+
+
+class MadeUp(GateCase):
+    def test_a_healthy_server_of_files_is_never_drained(self):
+        # One without GPUs, and one whose GPUs no driver can use here.
+        for gpus in (0, 8):
+            self.env["ASSAY_ROOT"] = str(fake_machine.FakeMachine(self.dir / f"machine-{gpus}", gpus).root)
+            self.no_drain(self.gates((MADE_UP + 1) // 2, "2s"))
+
+
+class Gates(GateCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.floors = cls.learned()
 
     @classmethod
     def learned(cls):
@@ -101,10 +97,6 @@ class Gates(unittest.TestCase):
     def arithmetic(cls):
         return "peak/" in (cls.dir / "floors.json").read_text()
 
-    def no_drain(self, answers):
-        drained = [answer["findings"] for answer in answers if answer["verdict"] == "drain"]
-        self.assertFalse(drained, drained[:3])
-
     def test_a_healthy_machine_is_never_drained(self):
         answers = self.gates(CLEAN, "3s", *self.floors)
         self.no_drain(answers)
@@ -118,9 +110,9 @@ class Gates(unittest.TestCase):
             self.no_drain(self.gates(BUSY, "3s", *self.floors))
 
     def test_a_cpu_quota_is_found(self):
-        quota = CpuQuota(0.6)
+        quota = cpu_quota(0.6)
         if not quota.path:
-            self.skipTest("no cgroup for a quota can be made here")
+            self.skipTest(quota.why_not)
         self.addCleanup(quota.remove)
         if not self.floors or not self.arithmetic():
             self.skipTest("this machine is too unsteady for a floor of arithmetic")

@@ -1,10 +1,13 @@
-"""Kills at random moments, of workers, of the supervisor and of hosts' agents, of one rank and of two, also while training
-writes its checkpoints: no finished record is lost or torn, --resume completes the run, and no process is left.
-usage: kills_test.py KILLS [SEED]"""
+"""Kills at random moments. Of workers, of the supervisor and of hosts' agents, of one rank and of two, also while training
+writes its checkpoints: no finished record is lost or torn, --resume completes the run, and no process is left. Of commands
+that write files: a file is the one before or the whole new one, and the command works when it is repeated.
+usage: kills_test.py KILLS [SEED]   KILLS: all together; tests/cli/history_store_test.py kills what adds to a history"""
 import json
 import os
+import pathlib
 import random
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -12,9 +15,12 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 from host_names import with_mpi  # noqa: E402
 from hosts import HostsCase  # noqa: E402
-from testbed import BINARY, alive, descendants, wait_for, workers  # noqa: E402
+from fake_machine import write_machine  # noqa: E402
+from testbed import BINARY, TestbedCase, alive, descendants, wait_for, workers  # noqa: E402
 
 KILLS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+RUN_KILLS, AGENT_KILLS, TRAINING_KILLS, EXPORT_KILLS, PACK_KILLS, ACCEPT_KILLS = (
+    max(1, int(KILLS * part)) for part in (0.5, 0.12, 0.06, 0.13, 0.13, 0.06))
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 32)
 CASES = 12
 ASSAY = os.environ.get("ASSAY")
@@ -86,7 +92,7 @@ class Kills(HostsCase):
         print(f"seed {SEED}", flush=True)
         chance = random.Random(SEED)
         killed = {"supervisor": 0, "worker": 0}
-        while sum(killed.values()) < KILLS:
+        while sum(killed.values()) < RUN_KILLS:
             self.new_out()
             words = self.probe("ok", n=",".join(map(str, range(CASES)))) + ["--out", self.out]
             if chance.random() < 0.3:
@@ -105,7 +111,7 @@ class Kills(HostsCase):
         chance = random.Random(SEED)
         env = self.hosts("one", "two")
         killed = {"supervisor": 0, "worker": 0, "agent": 0}
-        while killed["agent"] < max(2, KILLS // 2):
+        while killed["agent"] < AGENT_KILLS:
             self.new_out()
             words = self.probe("ok", n=",".join(map(str, range(CASES)))) + ["--out", self.out]
             each = chance.random() < 0.3
@@ -132,7 +138,7 @@ class Kills(HostsCase):
                 {"family": "transformer", "model": "gpt2-tiny", "micro_batch": 2, "seq": 32, "threads": 1, "save_every": 2,
                  "protocol": {"max_seconds": "2s", "warmup_seconds": "1ms", "min_samples": 20,
                               "target_relative_ci": 1e-6}}]}, file)
-        while sum(killed.values()) < max(2, KILLS // 5):
+        while sum(killed.values()) < TRAINING_KILLS:
             self.new_out()
             words = [plan, "--device", "cpu", "--out", self.out]
             if chance.random() < 0.5:
@@ -146,6 +152,103 @@ class Kills(HostsCase):
                              r"^(\S+\.ckpt) \1\.[ab]$")
         print(f"{killed['worker']} workers and {killed['supervisor']} supervisors killed, {resumed} went on from a "
               "checkpoint", flush=True)
+
+
+RUNS = pathlib.Path(__file__).resolve().parents[1] / "runs"
+
+
+@unittest.skipUnless(ASSAY, "no binary that judges")
+class Files(TestbedCase):
+    """Commands that write: each is first run to its end, which shows its time and what it should leave."""
+
+    def setUp(self):
+        super().setUp()
+        self.chance = random.Random(SEED)
+        self.dir = pathlib.Path(self.folder)
+
+    def assay(self, *words, env=None, codes=(0, 1, 3)):
+        done = subprocess.run([ASSAY, *map(str, words)], cwd=self.dir, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=300)
+        self.assertIn(done.returncode, codes, done.stderr)
+        return done
+
+    def timed(self, *words, env=None):
+        begin = time.monotonic()
+        self.assay(*words, env=env)
+        return time.monotonic() - begin
+
+    def killed(self, seconds, *words, env=None):
+        """Whether it was killed before its end, at a random moment of that many seconds; nothing of it is left then."""
+        process = subprocess.Popen([ASSAY, *map(str, words)], cwd=self.dir, env={**os.environ, **(env or {})},
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.started.append(process)
+        time.sleep(self.chance.uniform(0, seconds))
+        family = list(descendants(process.pid))
+        process.kill()
+        process.wait()
+        if family:
+            wait_for(lambda: not alive(family), "the end of the killed command's processes", 30)
+        return process.returncode == -signal.SIGKILL
+
+    def replaced(self, kills, file, *words, old=b"what was there before\n"):
+        """Kills what replaces `file`: it is what it was or what it becomes, and both are whole."""
+        file = self.dir / file
+        seconds = self.timed(*words)
+        new, count, attempts = file.read_bytes(), 0, 0
+        while count < kills:
+            attempts += 1
+            self.assertLess(attempts, 50 * kills, "most processes ended before they were killed")
+            file.write_bytes(old)
+            count += self.killed(1.2 * seconds, *words)
+            self.assertIn(file.read_bytes(), (old, new), words)
+        # What the killed ones left beside it is in nobody's way.
+        self.assay(*words)
+        self.assertEqual(file.read_bytes(), new)
+        return count
+
+    def test_exports(self):
+        runs = [RUNS / name for name in ("micro-base-1", "micro-base-2", "training-1", "gpu", "ranks")]
+        self.assay("history", "add", *runs, "--store", "h.db")
+        commands = {"x.csv": ["export", "csv", *runs, "--out", "x.csv"], "x.bmf": ["export", "bmf", *runs, "--out", "x.bmf"],
+                    "x.prom": ["export", "prometheus", *runs, "--out", "x.prom"], "x.html": ["report", *runs, "--html", "x.html"],
+                    "h.jsonl": ["history", "export", "--format", "jsonl", "--store", "h.db", "--out", "h.jsonl"]}
+        each = -(-EXPORT_KILLS // len(commands))
+        print(f"seed {SEED}:", sum(self.replaced(each, file, *words) for file, words in commands.items()), "exports killed", flush=True)
+
+    def test_packs(self):
+        words = ["check", RUNS / "micro-base-1", "--floors", RUNS / "floors/pass.json", "--pack", "p.tar"]
+        old = (RUNS.parent / "old/pack/passes.tar").read_bytes()   # only packs are replaced
+        print(f"seed {SEED}:", self.replaced(PACK_KILLS, "p.tar", *words, old=old), "packs killed", flush=True)
+        self.assay("check", "p.tar")
+
+    def test_acceptances_go_on(self):
+        plan = {"schema": 1, "name": "product", "cases": [{"family": "gemm", "dtype": "f32", "m": 64, "n": 64, "k": 64}],
+                "protocol": {"max_seconds": "50ms", "warmup_seconds": "1ms", "min_samples": 3}}
+        (self.dir / "product.json").write_text(json.dumps(plan))
+        (self.dir / "tiny.json").write_text(json.dumps({"schema": 1, "host": ["product"], "training": ["product"]}))
+        write_machine(self.dir / "machine", gpus=0)
+        env = {"ASSAY_ROOT": str(self.dir / "machine")}
+        accept = ["accept", "--device", "cpu", "--level", "tiny.json"]
+        seconds = self.timed(*accept, "--out", "whole", env=env)
+        count, resumed, attempts = 0, 0, 0
+        while count < ACCEPT_KILLS:
+            out = f"out-{resumed}"
+            attempts += 1
+            self.assertLess(attempts, 50 * ACCEPT_KILLS, "most processes ended before they were killed")
+            count += self.killed(seconds, *accept, "--out", out, env=env)
+            if not (self.dir / out / "state.json").exists():   # killed before it began: it begins again
+                continue
+            kept = {path: path.read_bytes() for path in (self.dir / out).rglob("records.jsonl")}
+            self.assay(*accept, "--resume", out, env=env, codes=(0, 3))
+            resumed += 1
+            for path, lines in kept.items():   # finished records stay as they were
+                whole = lines[:lines.rfind(b"\n") + 1]
+                self.assertEqual(path.read_bytes()[:len(whole)], whole)
+            tables = [json.loads((self.dir / folder / "accept.json").read_text())["hosts"] for folder in ("whole", out)]
+            states = [[(check["name"], check["state"]) for host in hosts for check in host["checks"]] for hosts in tables]
+            self.assertEqual(states[0], states[1])
+            self.assertEqual(alive(descendants(os.getpid())), [])
+        print(f"seed {SEED}: {count} acceptances killed, {resumed} went on", flush=True)
 
 
 if __name__ == "__main__":

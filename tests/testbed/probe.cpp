@@ -18,6 +18,11 @@ namespace {
 
 using std::chrono::duration;
 
+// Takes memory until the process is ended, or has none left.
+[[noreturn]] void take_all_memory() {
+  for (std::vector<std::vector<char>> held;;) held.emplace_back(std::size_t{64} << 20, 'x');
+}
+
 // op, and which rank does it (-1: all); the others do what `ok` does.
 class Probe final : public Case {
  public:
@@ -37,6 +42,7 @@ class Probe final : public Case {
     context.outputs.protocol.warmup_seconds = 0;
     context.outputs.protocol.min_samples = 5;
     if (doing("setup-throw")) throw Error("thrown in setup on purpose");
+    if (doing("setup-oom")) take_all_memory();
   }
 
   void measure(Sampler& sampler) override {
@@ -60,8 +66,7 @@ class Probe final : public Case {
     if (doing("orphan") && ::fork() == 0)  // a child that outlives the worker
       for (;;) ::pause();
     if (doing("orphan")) std::abort();
-    if (doing("oom"))
-      for (std::vector<std::vector<char>> held;;) held.emplace_back(std::size_t{64} << 20, 'x');
+    if (doing("oom")) take_all_memory();
     if (doing("oom-thread")) std::thread([] { std::vector<char> all(std::size_t{1} << 46); }).join();
     if (doing("sleep")) std::this_thread::sleep_for(duration<double>(seconds_));
     sampler.repeat({1, true}, [&](Stream&, int) {
@@ -73,6 +78,7 @@ class Probe final : public Case {
   }
 
   void verify(Checks& checks) override {
+    if (doing("verify-oom")) take_all_memory();
     checks.that("held", !doing("fail"), doing("fail") ? std::vector<std::string>{"row 7"} : std::vector<std::string>{});
     checks.at_most("error", doing("fail") ? 2.0 : 0.5, 1.0);
   }
@@ -98,8 +104,9 @@ Family probe_family() {
   family.name = "probe";
   family.summary = "cases that hold, fail, break and hang on purpose";
   family.params = {
-      axis::choice("op", {"ok", "skip", "fail", "setup-throw", "throw", "unknown-throw", "crash", "abort", "exit",
-                          "kill", "stop", "blocked", "noisy", "hang", "orphan", "oom", "oom-thread", "sleep"})
+      axis::choice("op", {"ok",     "skip",      "fail", "setup-throw", "throw",      "unknown-throw", "crash",
+                          "abort",  "exit",      "kill", "stop",        "blocked",    "noisy",         "hang",
+                          "orphan", "setup-oom", "oom",  "verify-oom",  "oom-thread", "sleep"})
           .runs({"ok"})
           .doc("what to do"),
       axis::integer("rank", -1).range(-1, 1e6).doc("which rank does it; -1: every rank"),

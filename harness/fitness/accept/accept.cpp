@@ -113,9 +113,12 @@ ExitCode Result::code() const {
 
 void begin(const fs::path& dir, const State& state) {
   std::error_code failed;
-  if (fs::exists(dir, failed) && !fs::is_empty(dir, failed))
-    throw UsageError(fmt::format("--out {}: exists and is not empty; --resume continues an acceptance", dir.string()));
-  fs::create_directories(dir, failed);
+  // One that was killed at its very start has left a temporary file and nothing to resume.
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir, failed))
+    if (!is_temporary(entry.path().filename()))
+      throw UsageError(
+          fmt::format("--out {}: exists and is not empty; --resume continues an acceptance", dir.string()));
+  if (!failed || failed == std::errc::no_such_file_or_directory) fs::create_directories(dir, failed);
   if (failed) throw UsageError(fmt::format("--out {}: {}", dir.string(), failed.message()));
   write_state(dir, state);
 }

@@ -44,7 +44,7 @@ std::int64_t next_id(ByteReader& reader, std::int64_t last) {
 }  // namespace
 
 std::string pack_points(std::vector<PackedPoint> points) {
-  std::ranges::sort(points, [](const auto& a, const auto& b) { return a.series < b.series; });
+  std::ranges::stable_sort(points, {}, &PackedPoint::series);
   ByteWriter writer;
   std::int64_t last = 0;
   for (const PackedPoint& point : points) {

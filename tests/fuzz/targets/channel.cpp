@@ -104,7 +104,7 @@ void channel(std::string_view input) {
   SharedValues shared;
   std::array<Connection, 8> connections;
   std::set<int> present;
-  Script script(input);
+  Script script(input.substr(0, 2000));  // only to be quick
   while (!script.done()) {
     const int action = script.byte();
     const auto which = static_cast<std::size_t>(script.byte()) % connections.size();
