@@ -154,7 +154,7 @@ class Finder {
         while (++at_ < text_.size() && !is_letter(text_[at_])) {
         }
         ++at_;
-      } else if (c == ':' && text_.substr(at_).starts_with("://")) {
+      } else if (c == ':' && peek(at_ + 1) == '/' && (peek(at_ + 2) == '/' || after_scheme())) {
         url();
       } else if (is_word(c)) {
         word();
@@ -182,9 +182,18 @@ class Finder {
     at_ = std::max(at_, to);
   }
 
+  // Whether "https" or the like is before: paths lose a slash of "https://".
+  bool after_scheme() const {
+    constexpr std::size_t longest = 16;
+    std::size_t from = at_;
+    while (from > 0 && at_ - from < longest && is_alnum(text_[from - 1])) --from;
+    return is_one_of(text_.substr(from, at_ - from),
+                     " amqp ftp git http https mongodb mysql postgres postgresql redis rediss s3 ");
+  }
+
   // https://USER:PASSWORD@host: what is before the last @ of the authority.
   void url() {
-    const std::size_t start = at_ + 3;
+    const std::size_t start = at_ + (peek(at_ + 2) == '/' ? 3 : 2);
     std::size_t end = start, sign = 0;
     for (; end < text_.size() && std::string_view("/?#\"'`<>\\").find(text_[end]) == std::string_view::npos &&
            static_cast<unsigned char>(text_[end]) > ' ';

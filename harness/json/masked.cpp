@@ -2,9 +2,13 @@
 
 #include "harness/core/error.h"
 #include "harness/core/secrets.h"
+#include "harness/core/text.h"
 #include "harness/json/json.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace assay {
@@ -17,6 +21,12 @@ bool begins_secret(const std::string& word) {
   constexpr std::string_view probe = "x1y2z3x1y2z3x1y2z3x1y2z3";
   if (word.empty() || word.size() > longest) return false;
   return mask_secrets(word + " " + std::string(probe)) == word + " " + std::string(secret_mask);
+}
+
+// What stands between "Authorization:" and the secret.
+bool is_scheme(const std::string& word) {
+  constexpr auto schemes = std::to_array<std::string_view>({"apikey", "basic", "bearer", "digest", "token"});
+  return std::ranges::find(schemes, lower_case(word)) != schemes.end();
 }
 
 // `of_user`: the names are the user's own, so that "key" is not the key of a case.
@@ -32,13 +42,13 @@ void mask(Json& json, bool of_user) {
         mask(value, name == "labels");
     }
   } else if (json.is_array()) {
-    const std::string* before = nullptr;
+    bool expected = false;  // the word before begins a secret
     for (Json& one : json) {
       mask(one, false);
       const auto* const word = one.get_ptr<const std::string*>();
-      if (before && word && *word != secret_mask && begins_secret(*before) && !word->starts_with('-'))
-        one = secret_mask;
-      before = one.get_ptr<const std::string*>();
+      const bool scheme = expected && word && is_scheme(*word);
+      if (expected && !scheme && word && *word != secret_mask && !word->starts_with('-')) one = secret_mask;
+      expected = scheme || (word && begins_secret(*word));
     }
   }
 }

@@ -14,7 +14,7 @@ namespace {
 
 // Some spreadsheets skip blanks, and take full-width signs as well.
 bool begins_formula(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  text.remove_prefix(std::min(text.find_first_not_of(" \n"), text.size()));
   constexpr std::string_view signs[] = {"=", "+", "-", "@", "＝", "＋", "－", "＠"};
   return std::ranges::any_of(signs, [&](std::string_view sign) { return text.starts_with(sign); });
 }
@@ -108,9 +108,15 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name) {
 }
 
 std::string csv_cell(std::string_view text) {
-  std::string clean = one_line(text, std::string::npos);
+  std::string clean;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (at > 0) clean += '\n';
+    clean += one_line(text.substr(at, end - at), std::string::npos);
+    at = end + 1;
+  }
   if (begins_formula(clean)) clean.insert(0, "'");
-  if (clean.find_first_of(",\"") == clean.npos) return clean;
+  if (clean.find_first_of(",\"\n") == clean.npos) return clean;
   std::string quoted = "\"";
   for (const char c : clean) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + "\"";

@@ -42,7 +42,7 @@ class CsvReader {
 // All rows of a text.
 std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name);
 
-// A text as a cell: on one line by one_line(), in quotes if it needs them. Spreadsheets would run one that begins as a
+// A text as a cell: each line by one_line(), in quotes if it needs them. Spreadsheets would run one that begins as a
 // formula does ("=1+1", "@SUM", "-x"), so that it gets an apostrophe; numbers are written without this.
 std::string csv_cell(std::string_view text);
 // The text of which csv_cell() made the contents of a cell, without the apostrophe.

@@ -132,7 +132,7 @@ class Secrets(AssayCase):
         self.old_run("old2")
         self.write("f.json", {"schema": 1, "floors": [{
             "key": "gemm/*", "metric": "throughput", "unit": "FLOP/s", "at_least": 1e8, "protocol": {},
-            "source": text, "required": True} for text in texts("source")]})
+            "source": " ".join(texts("source")), "required": True}]})
         self.check("report", "old", "--html", "r.html", "--md", "r.md", "--json=r.json", "--floors", "f.json")
         self.check("report", "old", "old2", "--json")
         self.check("compare", "old", "old2", "--html", "c.html", "--md", "c.md", "--json=c.json")
@@ -169,7 +169,7 @@ class Secrets(AssayCase):
         self.check("import", "csv", "t.csv", "--out", "t", code=0)
         self.check("import", "lines", "l.txt", "--out", "l")
         self.check("import", "lines", "l.txt", "--metric", text_of(0, "metric"), "--out", "x")
-        self.has_arrived("context", "contexts", "message", "row", "line", "metric")
+        self.has_arrived("context", "message", "row", "line", "metric")
         self.write("env.json", {"schema": 1, "note": text_of(6, "env"), "db_password": "h77unter"})
         self.check("history", "add", "g", "t", "--store", "h.db", "--env", "env.json", code=0)
         for verb in (["check"], ["report", "--html", "h.html", "--json=h.json"], ["export", "--format", "jsonl"],
@@ -215,7 +215,7 @@ class Secrets(AssayCase):
         level = self.write("levels/tiny.json", {"schema": 1, "host": ["product"], "training": []})
         done = self.check("accept", "--device", "cpu", "--level", level, "--out", "acc", env=root, code=1)
         self.assertRegex(done.stderr, r"evidence/\S+\.tar: holds the names of [12] hosts? \(.*\), \d+ UUIDs? and "
-                                      r"\d\d+ lines of logs; \d\d+ values are masked")
+                                      r"\d+ lines of logs; \d\d+ values are masked")
 
     def test_hosts(self):
         answer = {"schema": 1, "audit": {"facts": {"driver": "570"}, "events": [], "problems": [

