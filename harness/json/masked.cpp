@@ -47,8 +47,9 @@ void mask(Json& json, bool of_user) {
       mask(one, false);
       const auto* const word = one.get_ptr<const std::string*>();
       const bool scheme = expected && word && is_scheme(*word);
-      if (expected && !scheme && word && *word != secret_mask && !word->starts_with('-')) one = secret_mask;
-      expected = scheme || (word && begins_secret(*word));
+      const bool secret = expected && !scheme && word && *word != secret_mask && !word->starts_with('-');
+      expected = scheme || (word && !secret && begins_secret(*word));
+      if (secret) one = secret_mask;
     }
   }
 }

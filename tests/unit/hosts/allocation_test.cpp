@@ -293,7 +293,7 @@ TEST(Allocation, InvalidVariablesAreRefused) {
   };
   for (const char* bad : {"head", "head:", ":1", "head:0", "head:65536", "head:12x"})
     EXPECT_THAT(with("ASSAY_SUPERVISOR", bad), HasSubstr("must be HOST:PORT")) << bad;
-  EXPECT_THAT(with("ASSAY_TOKEN", ""), HasSubstr("not ASSAY_TOKEN"));
+  EXPECT_THAT(with("ASSAY_TOKEN", ""), HasSubstr("ASSAY_TOKEN is not"));
   EXPECT_THAT(with("ASSAY_RANK", ""), HasSubstr("set ASSAY_RANK"));
   EXPECT_THAT(with("ASSAY_SIZE", ""), HasSubstr("set ASSAY_SIZE"));
   EXPECT_THAT(with("ASSAY_RANK", "3"), HasSubstr("ASSAY_RANK=3 does not go with ASSAY_SIZE=3"));
