@@ -92,7 +92,8 @@ class Secrets(AssayCase):
                     "checks": [{"name": "c", "passed": number == 0, "value": 0, "limit": 0, "detail": [text_of(number, "check")]}],
                     "metrics": [{"name": "throughput", "value": 1e9, "unit": "FLOP/s", "better": "higher",
                                  "ci95": [1e9, 1e9]}]}
-        words = [word for number in range(len(FORMS)) for word in text_of(number, "argv").split(" ")]
+        # A key of wandb or in PEM is recognised by the text around it, so that it must be in one word with it.
+        words = [word for text in texts("argv") for word in ([text] if "wandb:" in text or "-----" in text else text.split(" "))]
         return self.run_dir(*(record(number) for number in range(len(FORMS))), name=name, run={
             "schema": 2, "id": f"id-{name}", "started": "2026-01-31T00:00:00Z", "finished": "2026-01-31T01:00:00Z",
             "argv": ["assay", "run", *words], "labels": {f"note{n}": text for n, text in enumerate(texts("runlabel"))},
