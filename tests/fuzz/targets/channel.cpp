@@ -58,7 +58,8 @@ class Script {
     return value;
   }
   std::string_view text() {
-    const auto length = std::min<std::size_t>(static_cast<std::size_t>(byte()), rest_.size());
+    const auto wanted = static_cast<std::size_t>(byte());  // before the size is asked for
+    const std::size_t length = std::min(wanted, rest_.size());
     const std::string_view text = rest_.substr(0, length);
     rest_.remove_prefix(length);
     return text;
