@@ -46,7 +46,8 @@ MemoryFile::MemoryFile(const std::filesystem::path& path)
     : fd_(::memfd_create("assay-fuzz", MFD_CLOEXEC)), path_(path.string()) {
   std::filesystem::create_directories(path.parent_path());
   const std::string real = fmt::format("/proc/{}/fd/{}", ::getpid(), fd_);
-  expect(fd_ >= 0 && ::symlink(real.c_str(), path_.c_str()) == 0, std::strerror(errno));
+  const bool linked = fd_ >= 0 && ::symlink(real.c_str(), path_.c_str()) == 0;
+  expect(linked, std::strerror(errno));
 }
 
 MemoryFile::~MemoryFile() {

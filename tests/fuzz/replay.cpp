@@ -1,8 +1,8 @@
 // Feeds inputs to the targets without libFuzzer, so that every build replays the seeds, including every crash ever
 // found. usage: fuzz_replay TARGET FILE|FOLDER...
-//        fuzz_replay --mutations COUNT SEEDS KEPT   COUNT mutations of each target's seeds, which are in SEEDS/TARGET;
-//        the
-//                                                   input that breaks a target is left in the file KEPT
+//        fuzz_replay --mutations COUNT SEEDS KEPT
+// The second mutates each target's seeds, which are in SEEDS/TARGET, COUNT times; an input that breaks a target is left
+// in the file KEPT.
 #include "harness/core/files.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/mutate.h"
@@ -56,10 +56,10 @@ int mutate(std::uint64_t count, const fs::path& folder, const fs::path& kept) {
   for (const auto& [name, target] : targets) {
     std::vector<std::string> seeds;
     for (const fs::path& file : files_of(folder / name)) seeds.push_back(content(file));
+    std::fprintf(stderr, "%s\n", name.c_str());  // after a crash, the last one printed is the culprit
     for (std::uint64_t number = 0; number < count; ++number) {
       const std::string input = fuzz::mutated(seeds, number);
       std::ofstream(kept, std::ios::binary) << input;
-      std::fprintf(stderr, "%s %llu\n", name.c_str(), static_cast<unsigned long long>(number));
       ::alarm(longest_seconds);
       target(input);
     }

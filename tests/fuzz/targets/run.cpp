@@ -16,7 +16,7 @@ namespace assay::fuzz {
 namespace {
 
 fitness::Floors some_floors() {
-  const MemoryFile file(folder() / "floors.json");
+  const MemoryFile file(folder() / "run-floors.json");
   file.write(R"({"schema":1,"floors":[
     {"key":"*","metric":"throughput","unit":"FLOP/s","at_least":1e9,"source":"a"},
     {"key":"memory/*","metric":"bandwidth","unit":"B/s","at_least":0.9,"relative_to":"fleet_median","source":"a"}]})");
