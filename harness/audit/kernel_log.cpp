@@ -49,7 +49,7 @@ std::optional<std::uint64_t> read_log(const std::filesystem::path& path, LogPiec
   return readable ? std::optional(left_out) : std::nullopt;
 }
 
-// What /dev/kmsg holds, for a container that has the capability SYSLOG but not the device; empty if it must not.
+// Reads what /dev/kmsg holds, for a container that has the capability SYSLOG but not the device; empty if it must not.
 std::string kernel_ring() {
   constexpr int read_all = 3, size_of_buffer = 10;
   const int size = ::klogctl(size_of_buffer, nullptr, 0);

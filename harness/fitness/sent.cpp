@@ -56,7 +56,7 @@ std::string sent_text(std::string_view archive) {
   Sent sent;
   for (const TarMember& file : parse_tar(archive, "the archive")) sent.add_file(file);
   const auto count = [](const auto& all, const char* word) {
-    return plural(static_cast<std::int64_t>(all.size()), word);
+    return plural(all.size(), word);
   };
   const std::size_t masked = count_masked(archive);
   return fmt::format(

@@ -55,6 +55,11 @@ const Metric* find_metric(const Record& record, std::string_view name) {
   return nullptr;
 }
 
+const Metric* positive_metric(const Record& record, std::string_view name) {
+  const Metric* metric = find_metric(record, name);
+  return metric && std::isfinite(*metric->value) && *metric->value > 0 ? metric : nullptr;
+}
+
 std::optional<double> span_of(const Record& record, std::string_view name) {
   for (const auto& [span, seconds] : record.spans)
     if (span == name) return seconds;

@@ -14,6 +14,9 @@ const Metric* headline_metric(const Record& record);
 // Null if the record lacks it or its value is unknown.
 const Metric* find_metric(const Record& record, std::string_view name);
 
+// The same, also null unless its value is finite and above 0: what has a logarithm.
+const Metric* positive_metric(const Record& record, std::string_view name);
+
 // Seconds of a phase or of a part of a step; absent if the record lacks it.
 std::optional<double> span_of(const Record& record, std::string_view name);
 

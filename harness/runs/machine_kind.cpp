@@ -69,6 +69,13 @@ std::vector<MachineKind> machine_kinds(const std::vector<RunData>& runs) {
   return kinds;
 }
 
+std::vector<std::size_t> kind_by_run(const std::vector<MachineKind>& kinds, std::size_t runs) {
+  std::vector<std::size_t> by_run(runs);
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
+    for (const std::size_t run : kinds[kind].runs) by_run[run] = kind;
+  return by_run;
+}
+
 bool same_kind(const MachineKind& a, const MachineKind& b) {
   return std::ranges::all_of(b.hardware, [&](const Hardware& hardware) { return agree(a, hardware); });
 }

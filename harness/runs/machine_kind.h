@@ -30,6 +30,9 @@ struct MachineKind {
 // In the order of their first runs.
 std::vector<MachineKind> machine_kinds(const std::vector<RunData>& runs);
 
+// The kind of each run, as an index of `kinds`, which are those of all `runs`.
+std::vector<std::size_t> kind_by_run(const std::vector<MachineKind>& kinds, std::size_t runs);
+
 // Whether all of one agrees with all of the other.
 bool same_kind(const MachineKind& a, const MachineKind& b);
 

@@ -70,12 +70,6 @@ std::string what_differs(const Record& base, const Record& head) {
   return joined(parts, "; ");
 }
 
-// A metric whose value has a logarithm.
-const Metric* positive_metric(const Record& record, const std::string& name) {
-  const Metric* metric = find_metric(record, name);
-  return metric && std::isfinite(*metric->value) && *metric->value > 0 ? metric : nullptr;
-}
-
 // The interval of a figure by its samples alone: the metric's own, else the whole range of the samples about their
 // median (wider than any interval of it; what correlated or few samples leave).
 std::optional<Interval> within_run(const Entry& entry, const Metric& metric) {

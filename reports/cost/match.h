@@ -25,6 +25,7 @@ struct PriceSource {
 enum class Basis { given, on_demand, spot, owned };
 constexpr auto words(Basis) { return std::to_array<std::string_view>({"--price", "on demand", "spot", "owned"}); }
 using assay::name_of;
+inline constexpr std::array all_bases = {Basis::given, Basis::on_demand, Basis::spot, Basis::owned};
 
 // The price of a whole machine per hour, on one basis.
 struct HourlyPrice {

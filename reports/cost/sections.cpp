@@ -20,7 +20,6 @@ constexpr std::size_t max_rows = 16;     // of the side-by-side table; files hav
 constexpr std::size_t max_bars = 24;     // of the figure
 constexpr std::size_t max_machines = 5;  // listed as without a price
 constexpr double joules_per_kwh = 3.6e6;
-constexpr std::array all_bases = {Basis::given, Basis::on_demand, Basis::spot, Basis::owned};
 
 const HourlyPrice* offer_of(const CostLine& line, Basis basis) {
   for (const HourlyPrice& price : line.offers)

@@ -92,9 +92,7 @@ std::vector<HostCase> cases_by_host(const RunSet& runs) {
   std::map<std::string, std::size_t> places;
   // Hosts of different kinds are no samples of one figure.
   const std::vector<MachineKind> kinds = machine_kinds(runs.runs());
-  std::vector<std::size_t> kind_of(runs.runs().size());
-  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
-    for (const std::size_t run : kinds[kind].runs) kind_of[run] = kind;
+  const std::vector<std::size_t> kind_of = kind_by_run(kinds, runs.runs().size());
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
     const std::vector<std::string> hosts = record.identity().hosts;

@@ -56,11 +56,6 @@ std::string what_differs(const Record& a, const Record& b) {
   return {};
 }
 
-const Metric* positive(const Record& record, const std::string& name) {
-  const Metric* metric = find_metric(record, name);
-  return metric && metric->value && std::isfinite(*metric->value) && *metric->value > 0 ? metric : nullptr;
-}
-
 // The speeds of the kind's machines: a time counts as its inverse.
 Side side_of(const std::vector<const Entry*>& entries, const Metric& headline) {
   const double sign = headline.better == Better::higher ? 1 : -1;
@@ -68,7 +63,7 @@ Side side_of(const std::vector<const Entry*>& entries, const Metric& headline) {
   double squares = 0;
   bool known = true;
   for (const Entry* entry : entries) {
-    const Metric& metric = *positive(*entry->record, headline.name);
+    const Metric& metric = *positive_metric(*entry->record, headline.name);
     machines[hosts_of(*entry)].push_back(sign * std::log(*metric.value));
     if (metric.ci95 && metric.ci95->low > 0) {
       const double error = std::log(metric.ci95->high / metric.ci95->low) / (2 * normal_95);
@@ -101,7 +96,7 @@ void add_costs(Row& row, const std::vector<MachinePrices>& prices, const Spread&
       price = std::move(cost.price);
       logs.push_back(std::log(cost.usd));
     }
-    if (const Metric* mfu = positive(*entry->record, "mfu")) mfus.push_back(*mfu->value);
+    if (const Metric* mfu = positive_metric(*entry->record, "mfu")) mfus.push_back(*mfu->value);
     const std::vector<Power> power = power_of(*entry->record);
     for (const Result& result : results_of(*entry))
       if (result.per == per && !power.empty()) watts.push_back(power.front().watts), seconds.push_back(result.seconds);
@@ -139,7 +134,8 @@ std::optional<RankedCase> ranked(const CaseOfKinds& one, const std::vector<Kind>
     std::string why;
     std::erase_if(entries, [&](const Entry* entry) {
       std::string differs = what_differs(*out.record, *entry->record);
-      if (differs.empty() && !positive(*entry->record, out.metric->name)) differs = "no figure " + out.metric->name;
+      if (differs.empty() && !positive_metric(*entry->record, out.metric->name))
+        differs = "no figure " + out.metric->name;
       const bool other = !differs.empty();
       if (other) why = std::move(differs);
       return other;
@@ -178,6 +174,11 @@ std::optional<RankedCase> ranked(const CaseOfKinds& one, const std::vector<Kind>
 
 }  // namespace
 
+const Usd* usd_of(const Row& row, Basis basis) {
+  const auto found = std::ranges::find(row.usd, basis, [](const Usd& usd) { return usd.price.basis; });
+  return found == row.usd.end() ? nullptr : &*found;
+}
+
 Ranking rank(const RunSet& runs, const PriceSource& prices) {
   Ranking ranking{kinds_of(runs), {}, {}};
   if (ranking.kinds.size() < 2) return ranking;
@@ -197,7 +198,7 @@ Ranking rank(const RunSet& runs, const PriceSource& prices) {
         if (const auto why = why_left_out(*entry.record))
           measured.why = why;
         else if (const Metric* headline = headline_metric(*entry.record);
-                 headline && positive(*entry.record, headline->name))
+                 headline && positive_metric(*entry.record, headline->name))
           measured.usable.push_back(&entry);
       }
   for (const Identity* identity : order)

@@ -42,6 +42,9 @@ struct Row {
   std::optional<double> joules = {};  // per result
 };
 
+// Null if the kind has no price on this basis.
+const Usd* usd_of(const Row& row, Basis basis);
+
 struct RankedCase {
   const Record* record = nullptr;
   const Metric* metric = nullptr;

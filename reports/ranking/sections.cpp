@@ -8,8 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <set>
+#include <span>
 
 namespace assay::report::ranking {
 
@@ -17,7 +16,6 @@ namespace {
 
 constexpr std::size_t max_in_words = 3;      // micro-benchmarks in words, if no training is common
 constexpr std::size_t max_in_terminal = 10;  // rows of the table of all cases
-constexpr std::array all_bases = {Basis::given, Basis::on_demand, Basis::spot, Basis::owned};
 
 std::string id_of(Basis basis) {
   std::string id(basis == Basis::given ? "given" : name_of(basis));
@@ -36,10 +34,7 @@ Cell relative_cell(const Row& row) {
 std::vector<Basis> bases_of(const RankedCase& ranked) {
   std::vector<Basis> bases;
   for (const Basis basis : all_bases)
-    if (std::ranges::any_of(ranked.rows, [&](const Row& row) {
-          return std::ranges::any_of(row.usd, [&](const Usd& usd) { return usd.price.basis == basis; });
-        }))
-      bases.push_back(basis);
+    if (std::ranges::any_of(ranked.rows, [&](const Row& row) { return usd_of(row, basis); })) bases.push_back(basis);
   return bases;
 }
 
@@ -87,13 +82,13 @@ Table table_of(const Ranking& ranking, const RankedCase& ranked, const std::stri
     cells.push_back(half ? Cell{plus_minus(*half / row.figure.value), interval_json(row.figure.interval)} : no_cell());
     if (mfu) cells.push_back(row.mfu ? share_cell(*row.mfu) : no_cell());
     for (const Basis basis : bases) {
-      const auto usd = std::ranges::find(row.usd, basis, [](const Usd& one) { return one.price.basis; });
-      cells.push_back(usd == row.usd.end() ? no_cell() : quantity_cell(usd->value, "USD"));
+      const Usd* usd = usd_of(row, basis);
+      cells.push_back(usd ? quantity_cell(usd->value, "USD") : no_cell());
     }
     if (joules) cells.push_back(row.joules ? quantity_cell({*row.joules}, "J") : no_cell());
     const std::size_t machines = row.side.logs.size(), runs = row.entries.size();
-    std::string from = plural(static_cast<std::int64_t>(machines), "machine");
-    if (runs > machines) from += ", " + plural(static_cast<std::int64_t>(runs), "run");
+    std::string from = plural(machines, "machine");
+    if (runs > machines) from += ", " + plural(runs, "run");
     cells.push_back({std::move(from), {{"machines", machines}, {"runs", runs}}});
     table.rows.push_back(std::move(cells));
   }
@@ -116,11 +111,10 @@ std::optional<Table> bill_of(const Ranking& ranking, const RankedCase& ranked, d
     std::vector<Cell> cells{text_cell(ranking.kinds[row.kind].name),
                             {format_seconds(seconds), {{"value", seconds}, {"unit", "s"}}, Tone::plain, {}, seconds}};
     for (const Basis basis : bases) {
-      const auto usd = std::ranges::find(row.usd, basis, [](const Usd& one) { return one.price.basis; });
+      const Usd* usd = usd_of(row, basis);
       const double machines = std::max(1, row.entries.back()->record->world_nodes);
-      cells.push_back(usd == row.usd.end()
-                          ? no_cell()
-                          : quantity_cell({*usd->price.usd * machines * seconds / seconds_per_hour}, "USD"));
+      cells.push_back(usd ? quantity_cell({*usd->price.usd * machines * seconds / seconds_per_hour}, "USD")
+                          : no_cell());
     }
     table.rows.push_back(std::move(cells));
   }
@@ -153,16 +147,15 @@ List legend(const Ranking& ranking) {
   for (const Kind& kind : ranking.kinds)
     list.items.push_back(fmt::format("{}: {}; {}, {}", kind.name,
                                      kind.description.empty() ? "unknown machine" : kind.description,
-                                     plural(static_cast<std::int64_t>(kind.machines), "machine"),
-                                     plural(static_cast<std::int64_t>(kind.runs.size()), "run")));
+                                     plural(kind.machines, "machine"), plural(kind.runs.size(), "run")));
   return list;
 }
 
 Json usd_json(const Row& row) {
   Json usd = Json::object();
   for (const Basis basis : all_bases) {
-    const auto found = std::ranges::find(row.usd, basis, [](const Usd& one) { return one.price.basis; });
-    usd[id_of(basis)] = found == row.usd.end() ? Json(nullptr) : Json(found->value.value);
+    const Usd* found = usd_of(row, basis);
+    usd[id_of(basis)] = found ? Json(found->value.value) : Json(nullptr);
   }
   return usd;
 }

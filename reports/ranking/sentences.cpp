@@ -51,11 +51,6 @@ std::string fastest(const Ranking& ranking, const RankedCase& ranked) {
                      doubt(ranked, best, second, gap));
 }
 
-const Usd* usd_of(const Row& row, Basis basis) {
-  const auto found = std::ranges::find(row.usd, basis, [](const Usd& usd) { return usd.price.basis; });
-  return found == row.usd.end() ? nullptr : &*found;
-}
-
 // "Cheapest (on demand): p4de, 9 % below p5; it stays cheapest while p5 costs more than 49.9 USD/h."; empty unless at
 // least two kinds have a price on this basis.
 std::string cheapest(const Ranking& ranking, const RankedCase& ranked, Basis basis) {
@@ -95,7 +90,7 @@ std::string unpriced(const Ranking& ranking, const RankedCase& ranked) {
 
 std::vector<std::string> sentences_of(const Ranking& ranking, const RankedCase& ranked) {
   std::vector<std::string> sentences{fastest(ranking, ranked)};
-  for (const Basis basis : {Basis::given, Basis::on_demand, Basis::spot, Basis::owned})
+  for (const Basis basis : all_bases)
     if (std::string text = cheapest(ranking, ranked, basis); !text.empty()) sentences.push_back(std::move(text));
   if (std::string text = unpriced(ranking, ranked); !text.empty()) sentences.push_back(std::move(text));
   if (!ranked.left_out.empty())

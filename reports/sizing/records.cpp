@@ -58,10 +58,7 @@ Estimate range_of(const Group& group) {
 
 Speeds speeds_of(const RunSet& runs, const std::string& model, const std::string& precision, std::int64_t seq,
                  std::span<const HardwareSheet> sheets) {
-  std::vector<std::size_t> kind_of(runs.runs().size());
-  const std::vector<MachineKind> kinds = machine_kinds(runs.runs());
-  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
-    for (const std::size_t run : kinds[kind].runs) kind_of[run] = kind;
+  const std::vector<std::size_t> kind_of = kind_by_run(machine_kinds(runs.runs()), runs.runs().size());
   std::map<std::pair<std::string, int>, Group> groups;  // by sheet and ranks
   std::set<std::string> unknown;
   for (const Entry& entry : runs.entries()) {

@@ -8,7 +8,7 @@ namespace assay::fuzz {
 
 namespace {
 
-constexpr std::size_t most_bytes = 1 << 20;
+constexpr std::size_t max_bytes = 1 << 20;
 // Bytes that mean something to some reader.
 constexpr std::string_view telling("\0\xff\n\r\t \"\\{}[],:=-.%0", 21);
 constexpr std::string_view numbers[] = {
@@ -23,7 +23,7 @@ class Mutation {
 
   std::string made() {
     for (std::size_t changes = 1 + below(4); changes > 0; --changes) change();
-    if (text_.size() > most_bytes) text_.resize(most_bytes);
+    if (text_.size() > max_bytes) text_.resize(max_bytes);
     return std::move(text_);
   }
 
@@ -63,7 +63,7 @@ class Mutation {
       case 10: {  // a line again, or two
         const std::size_t begin = text_.rfind('\n', at) == text_.npos ? 0 : text_.rfind('\n', at);
         const std::string line = text_.substr(begin, std::min(text_.find('\n', at), text_.size()) - begin);
-        for (std::size_t again = 1 + below(50); again > 0 && text_.size() < most_bytes; --again)
+        for (std::size_t again = 1 + below(50); again > 0 && text_.size() < max_bytes; --again)
           text_.insert(begin, line);
         break;
       }
