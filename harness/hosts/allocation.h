@@ -4,6 +4,7 @@
 #include "harness/core/words.h"
 
 #include <array>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
@@ -18,6 +19,9 @@ enum class LaunchSource { local, hostfile, slurm, environment };
 constexpr auto words(LaunchSource) {
   return std::to_array<std::string_view>({"local", "hostfile", "slurm", "environment"});
 }
+
+// More than any cluster has: a hostfile or a list of Slurm's that names more is refused.
+inline constexpr std::size_t max_hosts = 65536;
 
 struct AllocatedHost {
   std::string name;          // as the launcher knows it; empty until the host says hello (environment)
