@@ -30,9 +30,9 @@ Estimate with_arms(double value, const std::optional<Arms>& arms) {
 }
 
 // Beyond this range, which no measurement reaches, ratios and squares overflow.
-constexpr double smallest = 1e-100, largest = 1e100;
+constexpr double min_usable = 1e-100, max_usable = 1e100;
 
-bool usable(double value) { return value >= smallest && value <= largest; }
+bool usable(double value) { return value >= min_usable && value <= max_usable; }
 
 }  // namespace
 
