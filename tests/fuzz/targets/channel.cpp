@@ -77,9 +77,9 @@ std::string hello(const ChannelServer& server, int rank, std::string_view host) 
 }
 
 // Checks what must hold for events, whatever was sent.
-void check_events(ChannelServer& server, std::set<int>& present, SharedValues& shared, int timeout_ms = 0) {
+void check_events(ChannelServer& server, std::set<int>& present, SharedValues& shared) {
   std::vector<pollfd> others;
-  for (const ChannelServer::Event& event : server.wait(timeout_ms, others)) {
+  for (const ChannelServer::Event& event : server.wait(0, others)) {
     using Kind = ChannelServer::Event::Kind;
     if (event.kind == Kind::refused) {
       expect(event.rank == -1, "a connected rank was refused");
@@ -120,11 +120,6 @@ void channel(std::string_view input) {
     if (!connection.open()) {
       check_events(server, present, shared);  // accepts those that wait: a connection beyond the backlog takes minutes
       connection.connect(server, which % 2 == 0);
-      // Half of the clients that know the token are connected before they go on, whenever the bytes come.
-      for (int round = 0; which % 4 == 0 && round < 3; ++round) {
-        check_events(server, present, shared, 1);
-        connection.proceed();
-      }
     }
     for (Connection& one : connections) one.proceed();
     switch (action % 8) {
