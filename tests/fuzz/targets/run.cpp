@@ -77,9 +77,12 @@ void run(std::string_view input) {
     (void)report::render_terminal(report::check_document(check), {});
     (void)report::render_junit(report::check_suite(check));
   });
-  const report::CompareResult same = report::compare(runs, runs, {.tolerance = 0.03, .prices = {}});
-  (void)report::render_html(same.document);
-  expect(same.counts.exit_code() != ExitCode::failed, "a run slower than itself");
+  // It needs the samples where a figure has no interval.
+  accepts("", [&] {
+    const report::CompareResult same = report::compare(runs, runs, {.tolerance = 0.03, .prices = {}});
+    (void)report::render_html(same.document);
+    expect(same.counts.exit_code() != ExitCode::failed, "a run slower than itself");
+  });
 }
 
 }  // namespace assay::fuzz
