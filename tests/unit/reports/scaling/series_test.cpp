@@ -39,12 +39,12 @@ TEST(ScalingSeries, BaseIsTheSmallestWorldSize) {
   EXPECT_DOUBLE_EQ(efficiency(found.series[1], 2).value, 1.25);
 }
 
-TEST(ScalingSeries, ExposedCommunicationIsAFractionOfTheStep) {
+TEST(ScalingSeries, CommunicationIsAFractionOfTheStep) {
   Record two = step_record("weak", 2, 0.5);
-  two.metrics.push_back({"exposed_communication", 0.05, "s", {}, Better::lower, {}, {}});
+  two.spans = {{"exposed_communication", 0.05}};
   const SeriesSet found = series_of({step_record("weak", 1, 0.4), two});
-  EXPECT_DOUBLE_EQ(*found.series[0].points[1].exposed, 0.1);
-  EXPECT_FALSE(found.series[0].points[0].exposed);
+  EXPECT_DOUBLE_EQ(*found.series[0].points[1].communication, 0.1);
+  EXPECT_FALSE(found.series[0].points[0].communication);
 }
 
 // In Assay's own records the protocol has the global batch, which differs over a weak series; what trials chose depends
