@@ -11,9 +11,9 @@
 namespace assay {
 
 std::optional<double> step_share(const Record& record, std::string_view part, std::optional<double> step_seconds) {
-  const Metric* step = positive_metric(record, "step_time");
+  const Metric* step = step_metric(record);
   const auto seconds = span_of(record, part);
-  if (!step || !seconds || !std::isfinite(*seconds)) return std::nullopt;
+  if (!step || !(*step->value > 0) || !seconds || !std::isfinite(*seconds)) return std::nullopt;
   double sum = 0;
   for (const auto& [name, title] : step_parts) sum += std::max(0.0, span_of(record, name).value_or(0));
   const double share = std::max(0.0, *seconds) / std::max(sum, step_seconds.value_or(*step->value));
@@ -24,7 +24,7 @@ std::optional<CommunicationShare> communication_share(const Record& record) {
   const auto pending = step_share(record, "exposed_communication");
   if (!pending) return std::nullopt;
   CommunicationShare share{*pending, {}};
-  const Metric *muted = find_metric(record, "exposed_communication"), *step = find_metric(record, "step_time");
+  const Metric *muted = find_metric(record, "exposed_communication"), *step = step_metric(record);
   if (muted && muted->unit == "s" && std::isfinite(*muted->value)) share.muted = *muted->value / *step->value;
   return share;
 }

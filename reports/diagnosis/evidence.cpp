@@ -22,9 +22,9 @@ Evidence number(double value, std::optional<double> saved = {}) { return {Estima
 // One of a step's parts, with the interval of the step's time.
 Evidence part_of_step(const Record& record, std::string_view part) {
   const auto share = step_share(record, part);
-  if (!share) return missing(find_metric(record, "step_time") ? "a step timed by parts" : "a training step");
+  if (!share) return missing(step_metric(record) ? "a step timed by parts" : "a training step");
   Evidence evidence = number(*share, *share);
-  if (const auto& interval = find_metric(record, "step_time")->ci95; interval && interval->low > 0)
+  if (const auto& interval = step_metric(record)->ci95; interval && interval->low > 0)
     evidence.number->interval =
         Interval{*step_share(record, part, interval->high), *step_share(record, part, interval->low)};
   return evidence;
@@ -32,7 +32,7 @@ Evidence part_of_step(const Record& record, std::string_view part) {
 
 // Seconds of a step, with the interval of the step's time.
 Evidence share_of_step(const Record& record, std::optional<double> part, const char* needs) {
-  const Metric* step = find_metric(record, "step_time");
+  const Metric* step = step_metric(record);
   if (!step || !(*step->value > 0)) return missing("a training step");
   if (!part || !std::isfinite(*part) || *part < 0) return missing(needs);
   const auto share = [&](double seconds) { return std::min(1.0, *part / seconds); };

@@ -28,7 +28,7 @@ std::vector<Section> step_sections(const RunSet& runs) {
     for (const CaseRuns& one : machine.cases) {
       const Entry& entry = one.newest();
       const Record& record = *entry.record;
-      const Metric* step = find_metric(record, "step_time");
+      const Metric* step = step_metric(record);
       if (record.status != Status::ok || !is_training(record) || !step || !(*step->value > 0)) continue;
       BarRow row{case_title(record), figure_text(*step, *step->value), {}};
       row.link = entry.anchor();
