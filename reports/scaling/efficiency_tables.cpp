@@ -95,7 +95,7 @@ std::optional<Table> efficiency_table(const std::vector<Series>& series, Mode mo
 std::optional<Table> excluded_table(const std::vector<Excluded>& excluded) {
   if (excluded.empty()) return std::nullopt;
   Table table{"kept_apart",
-              "Left out of the figures above",
+              "Left out of the figures above, or a series of its own",
               {{"case"}, {"ranks"}, {"reason"}, right("records"), {"place", "first one"}}};
   for (const Excluded& each : excluded) {
     Cell place = text_cell(each.first.place());

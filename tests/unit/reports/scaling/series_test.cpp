@@ -39,6 +39,18 @@ TEST(ScalingSeries, BaseIsTheSmallestWorldSize) {
   EXPECT_DOUBLE_EQ(efficiency(found.series[1], 2).value, 1.25);
 }
 
+TEST(ScalingSeries, ATitleNamesOnlyWhatVaries) {
+  Likeness one, two;
+  one.fill("same"), two.fill("same");
+  const auto hardware = static_cast<std::size_t>(Aspect::hardware), labels = static_cast<std::size_t>(Aspect::labels);
+  one[hardware] = "AMD Zen 5, 2 cores, 24 GiB, no GPU, AMD EPYC 9B45";
+  two[hardware] = "AMD Zen 4, 2 cores, 24 GiB, no GPU, AMD EPYC 9R14";
+  one[labels] = "implementation=onednn\nisa=avx512\n", two[labels] = "implementation=onednn\nisa=avx2\n";
+  const std::vector<Likeness> all{one, two};
+  EXPECT_EQ(distinction(one, all), ", AMD Zen 5, AMD EPYC 9B45, isa=avx512");
+  EXPECT_EQ(distinction(two, all), ", AMD Zen 4, AMD EPYC 9R14, isa=avx2");
+}
+
 TEST(ScalingSeries, CommunicationIsAFractionOfTheStep) {
   Record two = step_record("weak", 2, 0.5);
   two.spans = {{"exposed_communication", 0.05}};
