@@ -161,7 +161,7 @@ std::vector<Sweep> find_sweeps(const RunSet& runs) {
         sweep.parameter = label->second;
         sweep.title = case_title(rest);
         if (rest.world_ranks > 1) sweep.title += fmt::format(", {} ranks", rest.world_ranks);
-        if (machines.size() > 1) sweep.title += ", " + group.title;
+        if (machines.size() > 1) sweep.title += ", " + group.name;
       }
       Sweep& sweep = sweeps[place->second];
       const bool unfit = flag::has(record.flags, flag::does_not_fit);
