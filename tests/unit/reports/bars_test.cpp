@@ -81,7 +81,7 @@ TEST_F(KeyBars, ThePeakEndsTheScale) {
   EXPECT_DOUBLE_EQ(row.parts.front() / *row.peak, 0.8);
   EXPECT_DOUBLE_EQ(*row.peak, 1 / 1.02);
   EXPECT_DOUBLE_EQ(row.range->high / row.parts.front(), 84.0 / 80);
-  EXPECT_EQ(row.text, "80 FLOP/s ± 5.0 %, 80 % of its peak");
+  EXPECT_EQ(row.text, "80 FLOP/s ± 5.0 %, 80 % of peak");
   EXPECT_FALSE(row.reference);
   EXPECT_THAT(drawn.note, Not(HasSubstr("shade")));
   EXPECT_THAT(drawn.note, Not(HasSubstr("published")));
