@@ -43,7 +43,8 @@ std::optional<double> configured_transfers(const Root& root) {
     if (number(size_at, 2) == 0) continue;
     std::uint32_t speed = number(speed_at, 2);
     if (speed == longer) speed = number(long_speed_at, 4);
-    if (speed > 0) slowest = std::min(slowest.value_or(1e18), speed * 1e6);
+    if (speed == 0) return std::nullopt;  // this DIMM may be the slowest
+    slowest = std::min(slowest.value_or(1e18), speed * 1e6);
   }
   return slowest;
 }
@@ -53,6 +54,7 @@ std::optional<double> configured_transfers(const Root& root) {
 std::optional<MemoryChannels> memory_channels(const Root& root) {
   MemoryChannels found;
   for (const std::string& controller : root.list("sys/devices/system/edac/mc")) {
+    if (!controller.starts_with("mc")) continue;
     const std::string folder = "sys/devices/system/edac/mc/" + controller + "/";
     const auto last = channel_in(root.text(folder + "max_location").value_or(""));
     std::set<std::int64_t> used;
@@ -62,8 +64,8 @@ std::optional<MemoryChannels> memory_channels(const Root& root) {
       if (!channel) return std::nullopt;  // the driver does not tell channels apart
       used.insert(*channel);
     }
-    // Drivers whose location is not that of a channel say nothing about empty ones.
-    if (!last || *last < 0 || *last > 63 || (!used.empty() && *used.rbegin() > *last)) continue;
+    // Without the last place the number of channels is unknown.
+    if (!last || *last < 0 || *last > 63 || (!used.empty() && *used.rbegin() > *last)) return std::nullopt;
     found.channels += static_cast<int>(*last) + 1;
     found.populated += static_cast<int>(used.size());
   }

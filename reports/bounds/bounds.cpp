@@ -155,8 +155,9 @@ std::optional<Bound> network_bound(const RunData& run) {
   std::vector<std::string> names;
   if (const Json& ports = member(environment_of(run), "/network"); ports.is_array())
     for (const Json& port : ports) {
+      if (const Json& up = member(port, "/up"); !up.is_boolean() || !up.get<bool>()) continue;
       const auto rate = number_member(port, "/gigabits"), pci = number_member(port, "/pci_bytes_per_second");
-      if (const Json& up = member(port, "/up"); !rate || !up.is_boolean() || !up.get<bool>()) continue;
+      if (!rate) return std::nullopt;  // a sum of the others would be too small
       sum += std::min(*rate * 1e9 / 8, pci.value_or(1e18));
       names.push_back(fmt::format("{} {:.0f} Gbit/s", text_member(port, "/name"), *rate));
     }
@@ -178,14 +179,14 @@ Scale collective_scale(const Entry& entry, const Metric& metric) {
 Scale bare_scale(const Entry& entry, const Metric& metric) {
   const std::string& family = entry.record->family;
   if (family == "gemm" && metric.name == "throughput") return product_scale(entry, metric);
+  if (metric.of_peak && *metric.of_peak > 0)
+    return {.bound = Bound{*metric.value / *metric.of_peak,
+                           entry.record->attribute("peak").value_or("given by the record")}};
   if (family == "peak" && metric.name == "throughput") return peak_scale(entry);
   if (family == "memory" && metric.name == "bandwidth") return memory_scale(entry);
   if (family == "transfer" && metric.name == "bandwidth") return transfer_scale(entry);
   if (family == "collective") return collective_scale(entry, metric);
   if (is_training(*entry.record)) return training_scale(entry, metric);
-  if (metric.of_peak && *metric.of_peak > 0)
-    return {.bound = Bound{*metric.value / *metric.of_peak,
-                           entry.record->attribute("peak").value_or("given by the record")}};
   return {};
 }
 
@@ -259,7 +260,7 @@ std::vector<PartLine> part_lines(const RunData& run) {
   const BoundOrWhy memory = memory_bound(run, host);
   line("memory", memory.bound, memory.why);
   if (const Json& gpus = member(environment, "/gpus"); gpus.is_array())
-    for (std::size_t i = 0; i < std::min<std::size_t>(gpus.size(), 8); ++i) {
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
       const auto width = number_member(gpus[i], "/max_link_width"),
                  speed = number_member(gpus[i], "/max_link_gigatransfers");
       std::optional<Bound> link;
@@ -267,9 +268,9 @@ std::vector<PartLine> part_lines(const RunData& run) {
         link = Bound{pcie_rate(*width, *speed), fmt::format("PCI Express x{} at {} GT/s", *width, *speed)};
       line(fmt::format("GPU {}", i), link, "link unknown");
     }
-  line("network", network_bound(run), "rates unknown: no port that is up says one");
+  line("network", network_bound(run), "rates unknown: no port is up, or one does not say its rate");
   if (const Json& disks = member(environment, "/disks"); disks.is_array())
-    for (std::size_t i = 0; i < std::min<std::size_t>(disks.size(), 16); ++i) {
+    for (std::size_t i = 0; i < disks.size(); ++i) {
       std::optional<Bound> link;
       if (const auto rate = number_member(disks[i], "/pci_bytes_per_second"))
         link = Bound{*rate, text_member(disks[i], "/model") + ", its PCI Express link"};

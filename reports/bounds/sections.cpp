@@ -1,3 +1,4 @@
+#include "harness/core/text.h"
 #include "harness/runs/groups.h"
 #include "reports/bounds/bounds.h"
 #include "reports/model/cells.h"
@@ -17,6 +18,8 @@ std::vector<Section> part_sections(const RunSet& runs) {
     if (!table.rows.empty()) section.blocks.push_back(std::move(table));
   }
   if (section.blocks.empty()) return {};
+  if (machines.size() > max_machines)
+    section.blocks.push_back(Text{plural(machines.size() - max_machines, "more machine") + " not shown."});
   section.blocks.push_back(
       Text{"Bounds of the parts themselves, before any loss. Usual shares of them, with sources, are in "
            "configs/normal/parts.json."});

@@ -263,15 +263,18 @@ std::vector<Section> roofline_sections(const RunSet& runs) {
     for (const auto& [device, dtype] : classes) {
       std::vector<Dot> dots;
       const Entry* first = nullptr;
-      const auto threads = [](const Entry* entry) { return param_text(*entry->record, "threads"); };
-      const bool whole = std::ranges::find(entries, "all", threads) != entries.end();
+      // Whether all cores ran loops over memory: one core then has a roof of its own.
+      const bool whole = std::ranges::any_of(entries, [](const Entry* entry) {
+        return entry->record->family == "memory" && param_text(*entry->record, "threads") == "all";
+      });
       for (const Entry* entry : entries) {
         if (entry->record->device != device) continue;
-        // Smaller arrays may fit in a cache and have another roof, as has one core beside all.
-        if (entry->record->family == "memory" && param_number(*entry->record, "bytes").value_or(0) !=
-                                                     largest_stream(entries, device, param_text(*entry->record, "op")))
+        // Smaller arrays may fit in a cache and have another roof.
+        if (const Record& one = *entry->record;
+            one.family == "memory" &&
+            ((whole && param_text(one, "threads") == "core") ||
+             param_number(one, "bytes").value_or(0) != largest_stream(entries, device, param_text(one, "op"))))
           continue;
-        if (whole && threads(entry) == "core") continue;
         const auto dot = dot_of(*entry, dtype);
         if (!dot) continue;
         dots.push_back(*dot);

@@ -36,7 +36,11 @@ std::vector<double> strip_of(const KeyFigure& figure) {
 Bars bars_of(const std::vector<KeyFigure>& figures, const std::vector<Beside>& besides, const std::string& id,
              const std::string& title) {
   Bars bars{
-      id, title, "Bar: the figure; whiskers: its 95 % interval; dashed line: its peak, what the parts allow", {}, {}};
+      id,
+      title,
+      "Bar: the figure; whiskers: its 95 % interval; dashed line: its peak, or what the bandwidth of memory allows",
+      {},
+      {}};
   bool referenced = false, published = false, usual = false, strips = false;
   for (std::size_t i = 0; i < figures.size(); ++i) {
     const KeyFigure& figure = figures[i];
@@ -58,8 +62,7 @@ Bars bars_of(const std::vector<KeyFigure>& figures, const std::vector<Beside>& b
     }
     if (scale.bound) {
       row.peak = peak / end;
-      row.text +=
-          fmt::format(", {} of {}", format_percent(*scale.share), scale.of_memory ? "what memory allows" : "its peak");
+      row.text += fmt::format(", {} of {}", format_percent(*scale.share), scale.of_memory ? "memory" : "peak");
       if (scale.usual) row.usual = Interval{scale.usual->share.low * peak / end, scale.usual->share.high * peak / end};
       usual = usual || row.usual;
     }

@@ -279,6 +279,16 @@ TEST(MemoryChannels, AreUnknownBelowAHypervisorAndWithoutEdac) {
     fake.file("sys/devices/system/edac/mc/mc0/dimm0/dimm_location", "memory 0");
   });
   EXPECT_FALSE(by_row.channels) << "the driver does not tell channels apart";
+  const auto unbounded = probed([](FakeRoot& fake) {
+    make_channels(fake);
+    fake.remove("sys/devices/system/edac/mc/mc1/max_location").file("sys/devices/system/edac/mc/power/control", "auto");
+  });
+  EXPECT_FALSE(unbounded.channels) << "how many channels the second controller has is unknown";
+  const auto slow_one = probed([](FakeRoot& fake) {
+    make_channels(fake);
+    fake.file("sys/firmware/dmi/entries/17-1/raw", dimm_record(16384, 0));
+  });
+  EXPECT_EQ(slow_one.channels->transfers, std::nullopt) << "the DIMM of unknown rate may be the slowest";
   const auto unprivileged = probed([](FakeRoot& fake) {
     make_channels(fake);
     fake.remove("sys/firmware");

@@ -182,7 +182,8 @@ TEST(WhatToChange, AFasterPrecisionIsTheOneMeasuredElseBoundedByProducts) {
 
 TEST(WhatToChange, FewerThreadsAndOtherStoresIfTheyWereFaster) {
   const auto stream = [](const std::string& threads, const std::string& store, double rate) {
-    Record record = test::record_of("memory/op=triad/threads=" + threads, {test::metric("bandwidth", rate, "B/s")});
+    Record record = test::record_of("memory/op=triad/store=" + store + "/threads=" + threads,
+                                    {test::metric("bandwidth", rate, "B/s")});
     record.params = {{"op", "triad"}, {"threads", threads}, {"store", store}};
     record.choices["threads"] = threads == "core" ? "1" : "4";
     record.labels = {{"level", "memory"}, {"store", store}};
