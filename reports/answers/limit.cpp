@@ -54,7 +54,7 @@ Answer limit_answer(const RunSet& runs, const std::vector<Diagnosis>& found) {
     answer.text =
         fmt::format("computation: nothing else holds back a training step ({})", case_title(*longest->record));
     const Metric* rate = find_metric(*longest->record, "model_flops");
-    const Scale scale = rate ? scale_of(*longest, *rate) : Scale{};
+    const BoundShare scale = rate ? bound_share_of(*longest, *rate) : BoundShare{};
     if (scale.low()) {
       answer.tone = scale.unusual() ? Tone::warn : Tone::plain;
       answer.text = fmt::format("unknown: a training step reaches {} of the peak, and no rule says why ({})",

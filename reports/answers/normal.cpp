@@ -85,7 +85,7 @@ Answer normal_answer(const RunSet& runs, const References& references, const fit
     if (hidden.empty()) hidden = hidden_text(runs.runs()[machine.runs.back()]);
     for (const KeyFigure& figure : key_figures(machine)) {
       ++figures;
-      const Scale scale = scale_of(*figure.entry, *figure.metric);
+      const BoundShare scale = bound_share_of(*figure.entry, *figure.metric);
       if (!scale.why.empty()) unknown.push_back(fmt::format("{}: {}", figure.title, scale.why));
       if (scale.share) {
         std::string share = fmt::format("{} {}", figure.title, percent_text({*scale.share}));

@@ -52,9 +52,9 @@ double fastest_stream(const RunData& run, const Record& of) {
   return fastest;
 }
 
-Scale product_scale(const Entry& entry, const Metric& metric) {
+BoundShare product_scale(const Entry& entry, const Metric& metric) {
   const Record& record = *entry.record;
-  Scale scale;
+  BoundShare scale;
   if (metric.of_peak && *metric.of_peak > 0)
     scale.bound = Bound{*metric.value / *metric.of_peak, record.attribute("peak").value_or("given by the record")};
   else
@@ -71,11 +71,11 @@ Scale product_scale(const Entry& entry, const Metric& metric) {
 }
 
 // Its own figure times peak over model FLOP/s: a rate of tokens or images has the same share.
-Scale training_scale(const Entry& entry, const Metric& metric) {
+BoundShare training_scale(const Entry& entry, const Metric& metric) {
   const Record& record = *entry.record;
   const Metric* flops = positive_metric(record, "model_flops");
   if (!flops || (metric.name != "throughput" && metric.name != "model_flops")) return {};
-  Scale scale;
+  BoundShare scale;
   double share = 0;
   std::string source;
   const Metric* mfu = positive_metric(record, "mfu");
@@ -96,7 +96,7 @@ Scale training_scale(const Entry& entry, const Metric& metric) {
   return scale;
 }
 
-Scale peak_scale(const Entry& entry) {
+BoundShare peak_scale(const Entry& entry) {
   const Record& record = *entry.record;
   const auto isa = record.attribute("isa").value_or(""), dtype = param_text(record, "dtype");
   const auto& cores = shipped_parts().cores;
@@ -120,12 +120,13 @@ Scale peak_scale(const Entry& entry) {
                                                          used, core->most, isa, *hz / 1e9, core->source)}};
 }
 
-Scale memory_scale(const Entry& entry) {
+BoundShare memory_scale(const Entry& entry) {
   const Record& record = *entry.record;
   if (!record.attribute("level").value_or("memory").starts_with("memory")) return {};
   if (record.device != "cpu") {
     const auto roof = sheet_memory(sheet_of(sheets(), *entry.run, record), *entry.run, record.device);
-    return roof ? Scale{.bound = Bound{roof->value, roof->source}} : Scale{.why = "no hardware sheet of this GPU"};
+    return roof ? BoundShare{.bound = Bound{roof->value, roof->source}}
+                : BoundShare{.why = "no hardware sheet of this GPU"};
   }
   // One core has a share of its own, which nothing states.
   if (const std::string threads = param_text(record, "threads"); !threads.empty() && threads != "all") return {};
@@ -134,7 +135,7 @@ Scale memory_scale(const Entry& entry) {
 }
 
 // Its GPU's link to the host.
-Scale transfer_scale(const Entry& entry) {
+BoundShare transfer_scale(const Entry& entry) {
   const Record& record = *entry.record;
   const std::string direction = param_text(record, "direction");
   if (direction != "h2d" && direction != "d2h") return {};
@@ -167,7 +168,7 @@ std::optional<Bound> network_bound(const RunData& run) {
 
 // Each host sends and receives 2 (N - 1) / N of the data; bus bandwidth counts 2 (n - 1) / n (nccl-tests,
 // PERFORMANCE.md). Switches that add up data themselves can do better.
-Scale collective_scale(const Entry& entry, const Metric& metric) {
+BoundShare collective_scale(const Entry& entry, const Metric& metric) {
   const Record& record = *entry.record;
   const double nodes = record.world_nodes, ranks = record.world_ranks;
   if (metric.name != "busbw" || nodes < 2 || ranks < nodes || param_text(record, "op") != "all_reduce") return {};
@@ -176,7 +177,7 @@ Scale collective_scale(const Entry& entry, const Metric& metric) {
   return {.bound = Bound{ports->value * ((ranks - 1) / ranks) / ((nodes - 1) / nodes), ports->source}};
 }
 
-Scale bare_scale(const Entry& entry, const Metric& metric) {
+BoundShare bare_scale(const Entry& entry, const Metric& metric) {
   const std::string& family = entry.record->family;
   if (family == "gemm" && metric.name == "throughput") return product_scale(entry, metric);
   if (metric.of_peak && *metric.of_peak > 0)
@@ -218,13 +219,13 @@ BoundOrWhy memory_bound(const RunData& run, const Record& record) {
                   : "channels unknown: no EDAC driver, and no hardware sheet of this CPU"};
 }
 
-bool Scale::unusual() const { return share && usual && *share < usual->share.low * (1 - unusual_tolerance); }
+bool BoundShare::unusual() const { return share && usual && *share < usual->share.low * (1 - unusual_tolerance); }
 
-bool Scale::low() const { return unusual() || (share && !usual && *share < low_share); }
+bool BoundShare::low() const { return unusual() || (share && !usual && *share < low_share); }
 
-Scale scale_of(const Entry& entry, const Metric& metric) {
+BoundShare bound_share_of(const Entry& entry, const Metric& metric) {
   if (!metric.value || !std::isfinite(*metric.value) || *metric.value <= 0) return {};
-  Scale scale = bare_scale(entry, metric);
+  BoundShare scale = bare_scale(entry, metric);
   if (!scale.bound || !std::isfinite(scale.bound->value) || scale.bound->value <= 0) return scale;
   scale.share = *metric.value / scale.bound->value;
   if (scale.of_memory) return scale;

@@ -27,7 +27,7 @@ struct BoundOrWhy {
 BoundOrWhy memory_bound(const RunData& run, const Record& record);
 
 // Where a figure lies between nothing and what its parts allow.
-struct Scale {
+struct BoundShare {
   std::optional<Bound> bound = {};    // in the metric's unit; absent: no part of the machine bounds it, or unknown
   std::string why = {};               // why it is unknown; empty if nothing bounds it
   std::optional<double> share = {};   // of the bound
@@ -42,7 +42,7 @@ struct Scale {
 // The products' bound is their peak, or what the measured memory bandwidth allows for operands read once, if that is
 // less; of training, the peak of its precision; of the family `peak`, vector width x cores x clock; of streams from
 // memory, memory_bound(); of copies to a GPU, its link; of collectives over hosts, the network ports.
-Scale scale_of(const Entry& entry, const Metric& metric);
+BoundShare bound_share_of(const Entry& entry, const Metric& metric);
 
 // A line for each part of the machine of the run: what it allows, or why that is unknown.
 struct PartLine {

@@ -41,7 +41,7 @@ std::vector<Cell> case_row(const CaseRow& row, const CaseColumns& wanted) {
                           figure_cell(metric),
                           precision_cell(metric),
                           no_cell()};
-  const Scale scale = metric ? scale_of(*row.entry, *metric) : Scale{};
+  const BoundShare scale = metric ? bound_share_of(*row.entry, *metric) : BoundShare{};
   if (scale.share) {
     cells[3] = share_cell(*scale.share);
     if (scale.of_memory) cells[3].text += " (memory)";

@@ -49,7 +49,7 @@ Bars bars_of(const std::vector<KeyFigure>& figures, const std::vector<Beside>& b
     const double value = *metric.value;
     if (!(value > 0) || !std::isfinite(value)) continue;
     const Interval range = metric.ci95.value_or(Interval{value, value});
-    const Scale scale = scale_of(*figure.entry, metric);
+    const BoundShare scale = bound_share_of(*figure.entry, metric);
     const double peak = scale.bound ? scale.bound->value : 0;
     double end = 1.02 * std::max(peak, range.high);
     if (!others.values.empty()) end = std::max(end, 1.02 * others.values.back());

@@ -40,7 +40,7 @@ std::vector<Section> key_figure_sections(const RunSet& runs, const References& r
       besides.push_back(beside(figure, machine, references));
       wanted.published = wanted.published || !besides.back().published.empty();
       wanted.such = wanted.such || !besides.back().values.empty();
-      wanted.usual = wanted.usual || scale_of(*figure.entry, *figure.metric).usual;
+      wanted.usual = wanted.usual || bound_share_of(*figure.entry, *figure.metric).usual;
     }
     Table table{"figures", machines.size() > 1 ? machine.title : "", case_columns(wanted)};
     for (std::size_t i = 0; i < figures.size(); ++i) {

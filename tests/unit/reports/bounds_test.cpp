@@ -43,15 +43,15 @@ Record triad(double rate = 3.6e11) {
   return record;
 }
 
-Scale scale_in(const Json& environment, const Record& record, std::vector<Record> others = {}) {
+BoundShare scale_in(const Json& environment, const Record& record, std::vector<Record> others = {}) {
   others.push_back(record);
   const RunData run = test::run_of(std::move(others), "r", {{"environment", environment}});
   const Record& own = run.records.back();
-  return scale_of({&run, &own}, own.metrics.front());
+  return bound_share_of({&run, &own}, own.metrics.front());
 }
 
 TEST(MemoryBound, IsChannelsTimesTheirConfiguredRate) {
-  const Scale scale = scale_in(bare_metal(), triad());
+  const BoundShare scale = scale_in(bare_metal(), triad());
   ASSERT_TRUE(scale.bound);
   EXPECT_DOUBLE_EQ(scale.bound->value, 12 * 4.8e9 * 8);
   EXPECT_DOUBLE_EQ(*scale.share, 3.6e11 / 4.608e11);
@@ -63,7 +63,7 @@ TEST(MemoryBound, IsChannelsTimesTheirConfiguredRate) {
 TEST(MemoryBound, AnEmptyChannelTakesItsPartOfWhatTheSheetSays) {
   Json machine = bare_metal();
   machine["memory"]["channels"] = {{"all", 12}, {"populated", 9}, {"transfers_per_second", nullptr}};
-  const Scale scale = scale_in(machine, triad());
+  const BoundShare scale = scale_in(machine, triad());
   EXPECT_DOUBLE_EQ(scale.bound->value, 4.608e11 * 9 / 12);
   EXPECT_THAT(scale.bound->source, AllOf(HasSubstr("9 of 12 channels have DIMMs (EDAC)"), HasSubstr("DDR5-4800")));
 }
@@ -75,7 +75,7 @@ TEST(MemoryBound, WithoutEdacTheSheetCountsAndWithoutBothTheChannelsAreUnknown) 
   machine["cpu"]["brand"] = machine["cpu"]["name"] = "A CPU";
   EXPECT_EQ(scale_in(machine, triad()).why, "channels unknown: no EDAC driver, and no hardware sheet of this CPU");
   machine["memory"]["channels"] = {{"all", 4}, {"populated", 4}, {"transfers_per_second", nullptr}};
-  const Scale unprivileged = scale_in(machine, triad());
+  const BoundShare unprivileged = scale_in(machine, triad());
   EXPECT_FALSE(unprivileged.bound);
   EXPECT_THAT(unprivileged.why, HasSubstr("4 channels (EDAC); their rate is unknown"));
 }
@@ -83,7 +83,7 @@ TEST(MemoryBound, WithoutEdacTheSheetCountsAndWithoutBothTheChannelsAreUnknown) 
 TEST(MemoryBound, IsHiddenByAHypervisorAndOfNoPartOfAMachine) {
   Json machine = bare_metal();
   machine["virtual_machine"] = "KVM";
-  const Scale hidden = scale_in(machine, triad());
+  const BoundShare hidden = scale_in(machine, triad());
   EXPECT_FALSE(hidden.bound || hidden.share);
   EXPECT_EQ(hidden.why, "channels unknown: the hypervisor (KVM) hides them");
   Json part = bare_metal();
@@ -115,7 +115,7 @@ Record peak(double rate, const std::string& threads = "2") {
 TEST(ProductBound, IsThePeakThatTheRunMeasuredAlsoAfterTheProduct) {
   std::vector<Record> records{gemm(1.5e11), peak(2e11), peak(1e11, "1")};
   const RunData run = test::run_of(records);
-  const Scale scale = scale_of({&run, &run.records[0]}, run.records[0].metrics.front());
+  const BoundShare scale = bound_share_of({&run, &run.records[0]}, run.records[0].metrics.front());
   EXPECT_DOUBLE_EQ(*scale.share, 0.75);
   EXPECT_FALSE(scale.low());
   EXPECT_EQ(scale.bound->source, "peak/dtype=f32/isa=auto/threads=2, measured in this run");
@@ -126,7 +126,7 @@ TEST(ProductBound, FarBelowTheUsualShareIsNoPraise) {
   EXPECT_TRUE(scale_in({}, gemm(0.42e11), {peak(2e11)}).unusual());
   EXPECT_FALSE(scale_in({}, gemm(1.42e11), {peak(2e11)}).unusual()) << "within 3 % of the usual";
   Record other = gemm(0.42e11, "m=512/n=512/k=512");
-  const Scale scale = scale_in({}, other, {peak(2e11)});
+  const BoundShare scale = scale_in({}, other, {peak(2e11)});
   EXPECT_FALSE(scale.unusual());
   EXPECT_TRUE(scale.low()) << "21 % of the peak, without a usual share";
 }
@@ -134,14 +134,14 @@ TEST(ProductBound, FarBelowTheUsualShareIsNoPraise) {
 TEST(ProductBound, OfFewRowsIsWhatMemoryAllows) {
   // 64 x 4096 x 4096: 2 x 64 x 4096^2 FLOP over 4 x (64 x 4096 x 2 + 4096^2) bytes.
   const double intensity = 2.0 * 64 * 4096 * 4096 / (4.0 * (64 * 4096 * 2 + 4096.0 * 4096));
-  const Scale scale = scale_in({}, gemm(3e11, "m=64/n=4096/k=4096"), {peak(1e12), triad(2e10)});
+  const BoundShare scale = scale_in({}, gemm(3e11, "m=64/n=4096/k=4096"), {peak(1e12), triad(2e10)});
   EXPECT_TRUE(scale.of_memory);
   EXPECT_DOUBLE_EQ(scale.bound->value, 2e10 * intensity);
   EXPECT_FALSE(scale_in({}, gemm(3e11), {peak(1e12), triad(2e10)}).of_memory);
 }
 
 TEST(PeakBound, IsVectorWidthTimesCoresTimesClock) {
-  const Scale scale = scale_in(bare_metal(), peak(2e11));
+  const BoundShare scale = scale_in(bare_metal(), peak(2e11));
   EXPECT_DOUBLE_EQ(scale.bound->value, 2 * 32 * 3.7e9);
   Json machine = bare_metal();
   machine["cpu"]["turbo"] = false;
@@ -158,7 +158,7 @@ TEST(TrainingBound, OfTokensIsThatOfTheFlops) {
                       {test::metric("throughput", 1000, "tokens/s"), test::metric("model_flops", 5e10, "FLOP/s")});
   step.device = "cpu";
   step.choices["threads"] = "2";
-  const Scale scale = scale_in({}, step, {peak(2e11)});
+  const BoundShare scale = scale_in({}, step, {peak(2e11)});
   EXPECT_DOUBLE_EQ(scale.bound->value, 4000);
   EXPECT_DOUBLE_EQ(*scale.share, 0.25);
   EXPECT_FALSE(scale_in({}, step).bound);
