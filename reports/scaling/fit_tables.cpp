@@ -108,6 +108,7 @@ std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
     if (!amdahl.applies) {
       std::vector<Cell> cells(table.columns.size(), unknown_cell());
       cells.front() = text_cell(fit.series->title);
+      cells[2] = percent_interval_cell(std::nullopt);
       cells[table.columns.size() - 2] = count_cell(fit.series->points.size());
       cells.back() = text_cell("does not apply: more ranks are slower", Tone::warn);
       table.rows.push_back(std::move(cells));

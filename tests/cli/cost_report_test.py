@@ -67,7 +67,7 @@ class CostReport(AssayCase):
         self.assertEqual([row["basis"] for row in rows], ["on demand"])
         self.assertAlmostEqual(rows[0]["usd"]["value"], 2)
         self.assertEqual(rows[0]["source"], "quote")
-        self.assertEqual(rows[0]["warnings"], [])
+        self.assertEqual(rows[0]["warnings"], ["the price is for 8 x H100, the run used none"])
 
     def test_a_catalogue_is_read_unchanged(self):
         self.write("gcp.csv", CATALOGUE + "a3-highgpu-8g,208.0,1872.0,,,,us-east4,us-east4-a,9.46,2.16\n"

@@ -85,7 +85,7 @@ class Project(AssayCase):
         self.assay("report", run, "--json=out.json")
         (row,) = self.tables()["amdahl"]
         self.assertIn("does not apply: more ranks are slower", row["remark"])
-        self.assertIsNone(row["serial"])
+        self.assertIsNone(row["serial"]["value"])
 
     def test_three_world_sizes_are_needed(self):
         run = self.run_dir(step(1, 8), step(2, 5))

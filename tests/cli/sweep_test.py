@@ -71,7 +71,7 @@ class Sweeps(AssayCase):
         self.assay("report", "r", "--html", "r.html")
         self.assertIn("sweep-picture-1", (self.dir / "r.html").read_text())
         self.run_dir(step(1, 50), step(2, 99), name="two")
-        self.assertEqual(self.report_of("two")["sweeps"], [])
+        self.assertEqual(self.report_of("two").get("sweeps", []), [])
 
     def test_a_sweep_ends_two_doublings_after_its_knee(self):
         """Values that earlier parts of a run measured count: the rest is skipped, with the knee."""

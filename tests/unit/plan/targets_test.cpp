@@ -21,6 +21,7 @@ TEST_F(PlanTest, TargetsAreNamesFilesOrFamilies) {
   EXPECT_EQ(refusal_of_request(), "\"quik\" is neither a plan, a family nor a file; did you mean \"quick\"?");
   request_.targets = {"zzz"};
   EXPECT_EQ(refusal_of_request(), "\"zzz\" is neither a plan, a family nor a file; valid: quick, toy, pair, gpu_only");
+  fs::create_directories(dir_ / "models");
   write("models/llama-1b.json", R"({"schema":1,"family":"llama"})");
   request_.targets = {"llama-1b"};
   EXPECT_EQ(refusal_of_request(),

@@ -1,7 +1,6 @@
 // Amdahl, alpha-beta and predictions: fits recover known coefficients and refute wrong algorithms.
 #include "reports/scaling/alpha_beta.h"
 #include "reports/scaling/amdahl.h"
-#include "reports/scaling/prediction.h"
 #include "tests/unit/reports/scaling/records.h"
 
 #include <gtest/gtest.h>
