@@ -274,11 +274,8 @@ std::vector<Section> roofline_sections(const RunSet& runs) {
       });
       for (const Entry* entry : entries) {
         if (entry->record->device != device) continue;
-        // Smaller arrays may fit in a cache and have another roof.
         if (const Record& one = *entry->record;
-            one.family == "memory" &&
-            ((whole && param_text(one, "threads") == "core") ||
-             param_number(one, "bytes").value_or(0) != largest_stream(entries, device, param_text(one, "op"))))
+            one.family == "memory" && ((whole && param_text(one, "threads") == "core") || !shows_memory(entries, one)))
           continue;
         const auto dot = dot_of(*entry, dtype);
         if (!dot) continue;

@@ -100,19 +100,22 @@ std::optional<double> training_intensity(const Record& record) {
   return *rate->value * *step->value / (*planned->value * std::max(1, record.world_ranks));
 }
 
-double largest_stream(std::span<const Entry* const> entries, std::string_view device, const std::string& op) {
-  double largest = 0;
-  for (const Entry* entry : entries)
-    if (entry->record->device == device && usable(*entry->record) && streams(*entry->record) &&
-        param_text(*entry->record, "op") == op)
-      largest = std::max(largest, param_number(*entry->record, "bytes").value_or(0));
-  return largest;
+bool shows_memory(std::span<const Entry* const> entries, const Record& record) {
+  constexpr double far_below = 4;  // loops over one to three arrays have equal bytes in all, or in each
+  const auto bytes_of = [](const Record& one) { return param_number(one, "bytes").value_or(0); };
+  double largest = 0, of_op = 0;
+  for (const Entry* entry : entries) {
+    const Record& one = *entry->record;
+    if (one.device != record.device || !usable(one) || !streams(one)) continue;
+    largest = std::max(largest, bytes_of(one));
+    if (param_text(one, "op") == param_text(record, "op")) of_op = std::max(of_op, bytes_of(one));
+  }
+  return streams(record) && bytes_of(record) >= of_op && far_below * bytes_of(record) >= largest;
 }
 
 std::optional<Roof> measured_memory(std::span<const Entry* const> entries, std::string_view device) {
-  auto roof = fastest(entries, "memory", device, "bandwidth", [&](const Record& record) {
-    return param_number(record, "bytes").value_or(0) == largest_stream(entries, device, param_text(record, "op"));
-  });
+  auto roof = fastest(entries, "memory", device, "bandwidth",
+                      [&](const Record& record) { return shows_memory(entries, record); });
   if (!roof) return roof;
   const std::string level = roof->entry->record->attribute("level").value_or("memory");
   if (level != "memory") roof->source += ", in " + level;

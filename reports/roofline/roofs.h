@@ -33,9 +33,10 @@ std::optional<Roof> measured_compute(std::span<const Entry* const> entries, std:
 std::optional<Roof> best_gemm(std::span<const Entry* const> entries, std::string_view device, std::string_view dtype);
 // FLOP per byte of a product: 2mnk / (bytes of A, B and C, each moved once). Absent if its shape is unknown.
 std::optional<double> gemm_intensity(const Record& record);
-// Bytes of the largest arrays that this loop over memory was measured with; 0 if there are none.
-double largest_stream(std::span<const Entry* const> entries, std::string_view device, const std::string& op);
-// The fastest loop over memory, each at the largest size that it was measured with: no other moves bytes faster.
+// Whether a loop over memory shows its bandwidth: measured at no larger size, and not at sizes far below those of other
+// loops, which may fit in a cache.
+bool shows_memory(std::span<const Entry* const> entries, const Record& record);
+// The fastest such loop: no other moves bytes faster.
 std::optional<Roof> measured_memory(std::span<const Entry* const> entries, std::string_view device);
 
 // FLOP per byte of a training step: its model FLOPs over its planned bytes, each counted once. An upper bound of the
