@@ -1,15 +1,15 @@
 // assay list: what can be run, and what it can be judged by.
 #include "cli/catalogue.h"
 #include "cli/command.h"
+#include "cli/list_kinds.h"
 #include "cli/options.h"
 #include "harness/core/configs.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
-#include "harness/fitness/gate/catalogue.h"
 #include "harness/json/configs.h"
 #include "harness/json/members.h"
 #include "harness/plan/listing.h"
-#include "workloads/estimate/models.h"
+#include "reports/sizing/price_list.h"
 
 #include <fmt/format.h>
 
@@ -20,49 +20,9 @@ namespace assay::cli {
 namespace {
 
 struct ListOptions {
-  std::string what;
+  std::string what, hardware, prices;
   Outputs outputs;
 };
-
-// A file that cannot be used is an error if its kind is requested, else it is listed with the reason.
-Json models_json(bool requested) {
-  Json list = Json::array();
-  for (const ConfigFile& file : config_files("models")) {
-    try {
-      list.push_back(estimate::model_json(file));
-    } catch (const UsageError& error) {
-      if (requested) throw;
-      list.push_back({{"name", file.name}, {"path", file.path.string()}, {"reason", error.what()}});
-    }
-  }
-  return list;
-}
-
-std::string models_text(bool requested) {
-  std::string text = "models\n";
-  for (const Json& model : models_json(requested)) text += estimate::model_text(model);
-  return text + "  memory of a step: assay estimate MODEL\n";
-}
-
-Json codes_json(bool requested) {
-  try {
-    return gate::load_catalogue(configs_dir() / "gate.json").codes_json();
-  } catch (const UsageError& error) {
-    if (requested) throw;
-    return Json::array({{{"reason", error.what()}}});
-  }
-}
-
-std::string codes_text(bool requested) {
-  std::string text = "codes\n";
-  for (const Json& code : codes_json(requested)) {
-    const std::string reason = text_member(code, "/reason");
-    text += reason.empty() ? fmt::format("  {:<15} {:<24} {}\n", text_member(code, "/code"), text_member(code, "/id"),
-                                         text_member(code, "/meaning"))
-                           : fmt::format("  {}\n", one_line(reason, 400));
-  }
-  return text;
-}
 
 struct Kind {
   std::string name;
@@ -87,11 +47,22 @@ std::string files_text(const Kind& kind) {
   return text;
 }
 
+// Prices change more often than what can be run, so that they are listed on request only.
+ExitCode list_prices(const ListOptions& options) {
+  const Json prices = report::sizing::price_list(options.prices, options.hardware);
+  options.outputs.write_json([&] { return dump_document({{"prices", prices}}, 2); });
+  options.outputs.print(report::sizing::price_list_text(prices));
+  return ExitCode::ok;
+}
+
 ExitCode list(const ListOptions& options) {
+  if (options.what == "prices") return list_prices(options);
+  if (!options.hardware.empty() || !options.prices.empty())
+    throw UsageError("list: --hardware and --prices belong to `assay list prices`");
   const bool requested = !options.what.empty();
   Json all = Json::object();
   std::string text;
-  std::vector<std::string> names;
+  std::vector<std::string> names = {"prices"};
   for (const Kind& kind : kinds) {
     names.push_back(kind.name);
     if (requested && kind.name != options.what) continue;
@@ -109,9 +80,15 @@ ExitCode list(const ListOptions& options) {
 
 Command list_command(CLI::App& root) {
   auto options = std::make_shared<ListOptions>();
-  CLI::App* app = root.add_subcommand("list", "List families, plans, models, hardware, floors, levels, codes");
-  app->add_option("what", options->what, "families, plans, models, hardware, floors, levels or codes; all by default")
+  CLI::App* app = root.add_subcommand("list", "List families, plans, models, hardware, floors, levels, codes, prices");
+  app->add_option("what", options->what,
+                  "families, plans, models, hardware, floors, levels, codes; all of these by default; or prices")
       ->type_name("KIND");
+  app->add_option("--hardware", options->hardware,
+                  "With prices: only of machines with these GPUs, sheets by name or file")
+      ->type_name("A,B");
+  app->add_option("--prices", options->prices, "With prices: a file of yours, listed first as it wins over the others")
+      ->type_name("FILE");
   options->outputs.add_to(*app);
   return {app, [options] { return list(*options); }};
 }

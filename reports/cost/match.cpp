@@ -40,11 +40,17 @@ bool is_kind(const std::string& device, const std::string& kind) {
   return !want.empty() && std::ranges::all_of(want, [&](const auto& word) { return holds(have, word); });
 }
 
-// Whether it could be that kind: catalogues add words that device names lack ("H100-MEGA", "A10G").
+// Whether it could be that kind: catalogues add words that device names lack ("H100-MEGA"), and join others
+// ("RTX4090").
 bool may_be_kind(const std::string& device, const std::string& kind) {
-  const auto want = words_of(kind);
-  if (device.empty() || want.empty()) return true;
-  return joined(words_of(device), "").find(want.front()) != std::string::npos;
+  const auto have = words_of(device), want = words_of(kind);
+  if (have.empty() || want.empty()) return true;
+  for (std::size_t first = 0; first < have.size(); ++first) {
+    std::string text;
+    for (std::size_t i = first; i < have.size() && text.size() < want.front().size(); ++i) text += have[i];
+    if (text == want.front()) return true;
+  }
+  return false;
 }
 
 std::string usd_text(double usd) { return fmt::format("{:.6g} USD", usd); }
@@ -258,13 +264,13 @@ std::string start_of(const RunData& run) {
 }
 
 void warn_of_age(HourlyPrice& price, const std::optional<long>& run_day) {
-  const auto day = day_of(price.date);
-  if (!day)
+  price.age = age_of(price.date, run_day);
+  if (!day_of(price.date))
     price.warnings.push_back("the price has no date: its age is unknown");
   else if (!run_day)
     price.warnings.push_back(
         fmt::format("price of {}: the run has no start, so the price's age is unknown", price.date));
-  else if (*run_day - *day > days_until_old)
+  else if (*price.age > days_until_old)
     price.warnings.push_back(
         fmt::format("price of {}: more than {} days older than the run", price.date, days_until_old));
 }

@@ -34,8 +34,9 @@ struct HourlyPrice {
   std::optional<Interval> range;  // lowest and highest, if prices vary between regions, zones or times
   std::string rule;               // how `usd` follows from the range: "median of 2 regions"; empty if it is the price
   std::string source;
-  std::string date;    // the oldest, YYYY-MM-DD; empty if unknown
-  std::string region;  // "us-east-1", "2 regions"; empty if unknown
+  std::string date;         // the oldest, YYYY-MM-DD; empty if unknown
+  std::optional<long> age;  // days from `date` to the run's start; absent if unknown
+  std::string region;       // "us-east-1", "2 regions"; empty if unknown
   std::vector<std::string> warnings;
 };
 
@@ -57,7 +58,5 @@ std::string why_no_price(const RunMachine& machine, const PriceSource& source);
 // The remark for a user whose own file has no price for any of these runs' machines: "own.json has no price for ...";
 // empty if it has one, or there is no such file or run.
 std::string unused_file(std::span<const RunData> runs, const PriceSource& source);
-
-inline constexpr long days_until_old = 90;
 
 }  // namespace assay::report

@@ -217,6 +217,20 @@ std::optional<long> day_of(const std::string& text) {
   return static_cast<long>(std::chrono::sys_days(date).time_since_epoch().count());
 }
 
+long today() {
+  return std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()).time_since_epoch().count();
+}
+
+std::optional<long> age_of(const std::string& date, std::optional<long> day) {
+  const auto from = day_of(date);
+  return from && day ? std::optional(*day - *from) : std::nullopt;
+}
+
+std::string dated(const std::string& date, std::optional<long> age) {
+  if (date.empty()) return "of unknown date";
+  return date + (age && *age >= 0 ? fmt::format(", {} old", plural(*age, "day")) : "");
+}
+
 int compare_names(std::string_view a, std::string_view b) {
   const auto low = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)

@@ -98,4 +98,14 @@ int compare_names(std::string_view a, std::string_view b);
 // Days since 1970 of "2026-01-31" or of a time that begins with it; absent if it is not a date.
 std::optional<long> day_of(const std::string& text);
 
+long today();  // days since 1970
+
+// Prices that are older, in days, are warned of.
+inline constexpr long days_until_old = 180;
+
+// Days from the date of a price to `day`; absent if either is unknown, below 0 if the price is newer.
+std::optional<long> age_of(const std::string& date, std::optional<long> day);
+// "2025-06-01, 40 days old"; without the age if it is unknown or below 0; "of unknown date".
+std::string dated(const std::string& date, std::optional<long> age);
+
 }  // namespace assay::report

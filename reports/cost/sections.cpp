@@ -188,7 +188,7 @@ Table every_cost(const std::vector<CostLine>& lines) {
                             {hourly_text(price), hourly},
                             count_cell(line.machines),
                             {price.region.empty() ? "–" : price.region, price.region},
-                            {price.date.empty() ? "–" : price.date, price.date},
+                            {price.date.empty() ? "–" : dated(price.date, price.age), price.date},
                             {price.source, nullptr},
                             {joined(warnings, "; "), warnings, warnings.empty() ? Tone::plain : Tone::warn},
                             {line.place, nullptr}});

@@ -166,12 +166,12 @@ Json estimate_json(const Estimate& estimate) {
           {"high", estimate.interval ? Json(estimate.interval->high) : Json(nullptr)}};
 }
 
-std::string oldest_price(const Ranking& ranking) {
-  std::string oldest;
+const HourlyPrice* oldest_price(const Ranking& ranking) {
+  const HourlyPrice* oldest = nullptr;
   for (const RankedCase& ranked : ranking.cases)
     for (const Row& row : ranked.rows)
       for (const Usd& usd : row.usd)
-        if (!usd.price.date.empty() && (oldest.empty() || usd.price.date < oldest)) oldest = usd.price.date;
+        if (!usd.price.date.empty() && (!oldest || usd.price.date < oldest->date)) oldest = &usd.price;
   return oldest;
 }
 
@@ -200,8 +200,9 @@ std::vector<Section> sections_of(const Ranking& ranking, std::optional<double> i
   }
   if (all.size() > 1) section.blocks.push_back(overview(ranking, all, max_in_terminal, "ranking_overview"));
   if (all.size() > max_in_terminal) rest.blocks.push_back(overview(ranking, all, all.size(), "ranking_all"));
-  if (const std::string date = oldest_price(ranking); !date.empty())
-    section.blocks.push_back(Text{fmt::format("The oldest of these prices is of {}.", date), Tone::faint});
+  if (const HourlyPrice* oldest = oldest_price(ranking))
+    section.blocks.push_back(Text{fmt::format("The oldest of these prices is of {}.", dated(oldest->date, oldest->age)),
+                                  oldest->age.value_or(0) > days_until_old ? Tone::warn : Tone::faint});
   if (!ranking.not_ranked.empty())
     section.blocks.push_back(Text{"Not ranked: " + first_few(ranking.not_ranked, 5, "; ") + ".", Tone::warn});
   std::vector<Section> sections{std::move(section)};

@@ -93,7 +93,7 @@ std::string text_of_one(const PricedProjection& one) {
     if (const auto usd = one.usd(size)) {
       const HourlyPrice& price = one.cost->price;
       text += fmt::format(", USD {} per {} ({}{})", with_range(*usd, dollars), one.cost->per, name_of(price.basis),
-                          price.date.empty() ? "" : ", price of " + price.date);
+                          price.date.empty() ? "" : ", price of " + dated(price.date, price.age));
     }
     if (size.measured) text += ", measured";
     if (size.extrapolated)

@@ -78,11 +78,14 @@ std::string price_text(const Candidate& own) {
   const auto usd = own.usd();
   if (!usd) return ", no price is known";
   const Offer& offer = *own.offer;
+  const auto age = age_of(offer.date, today());
   return fmt::format(", USD {} ({}{} {}, {}{}USD {} an hour, {})", range_text(*usd),
                      offer.machines > 1 ? fmt::format("{} x ", offer.machines) : "", one_line(offer.machine),
                      offer.owned ? "owned" : "on demand", offer.region.empty() ? "" : one_line(offer.region) + ", ",
                      own.gpus < offer.gpus ? fmt::format("{} GPUs idle, ", offer.gpus - own.gpus) : "",
-                     dollars(offer.usd_per_hour), offer.date.empty() ? "of unknown date" : "price of " + offer.date);
+                     dollars(offer.usd_per_hour),
+                     (offer.date.empty() ? "" : "price of ") + dated(offer.date, age) +
+                         (age && *age > days_until_old ? ": check it" : ""));
 }
 
 std::string sized_text(const SizeAnswer& answer, const Sized& sized) {

@@ -27,11 +27,14 @@ bool sold_as(const HardwareSheet& sheet, const std::string& accelerator) {
                              [&](const std::string& name) { return compare_names(name, accelerator) == 0; });
 }
 
-// Compares with the name that catalogues use, and with the device's own.
+}  // namespace
+
 bool is_sheet_of(const HardwareSheet& sheet, const std::string& gpu) {
   return sold_as(sheet, gpu) ||
          std::ranges::any_of(sheet.match, [&](const std::string& pattern) { return matches(pattern, gpu); });
 }
+
+namespace {
 
 // Owners may also give a part of the device's name.
 bool describes(const std::string& gpu, const HardwareSheet& sheet) {

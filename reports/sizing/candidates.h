@@ -39,6 +39,9 @@ std::optional<Offer> cheapest(std::span<const PriceFile> files, const HardwareSh
 // (box)". Empty if each entry can.
 std::vector<std::string> unused_prices(const PriceFile& file, std::span<const HardwareSheet> sheets);
 
+// Whether a price's `gpu` names this hardware: as catalogues do, or by the device's own name.
+bool is_sheet_of(const HardwareSheet& sheet, const std::string& gpu);
+
 struct Candidate {
   std::string hardware;
   std::int64_t gpus = 1;

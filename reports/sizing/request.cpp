@@ -35,15 +35,6 @@ HardwareSheet sheet_of(const std::string& word) {
   return read_hardware(find_config("hardware", "hardware sheet", word));
 }
 
-std::vector<HardwareSheet> read_hardware_list(const std::string& list) {
-  std::vector<HardwareSheet> all;
-  for (const std::string& word : list.empty() ? config_names("hardware") : split_commas(list))
-    all.push_back(sheet_of(word));
-  // Nobody rents a CPU for what needs a GPU, unless the user asks for it.
-  if (list.empty()) std::erase_if(all, [](const HardwareSheet& sheet) { return sheet.kind != "gpu"; });
-  return all;
-}
-
 void add_sheet(std::vector<HardwareSheet>& sheets, const HardwareSheet& sheet) {
   if (std::ranges::none_of(sheets, [&](const auto& known) { return known.name == sheet.name; }))
     sheets.push_back(sheet);
@@ -99,6 +90,15 @@ std::vector<std::int64_t> read_gpus(const std::string& text) {
       if (gpus > low) all.insert(gpus);
   }
   return {all.begin(), all.end()};
+}
+
+std::vector<HardwareSheet> read_hardware_list(const std::string& list) {
+  std::vector<HardwareSheet> all;
+  for (const std::string& word : list.empty() ? config_names("hardware") : split_commas(list))
+    all.push_back(sheet_of(word));
+  // Nobody rents a CPU for what needs a GPU, unless the user asks for it.
+  if (list.empty()) std::erase_if(all, [](const HardwareSheet& sheet) { return sheet.kind != "gpu"; });
+  return all;
 }
 
 SizeRequest read_request(const SizeFlags& flags) {

@@ -34,6 +34,9 @@ struct SizeRequest {
 // Throws UsageError for a flag or a file that cannot be used. Does not read the runs of `from`.
 SizeRequest read_request(const SizeFlags& flags);
 
+// Sheets by name or file, "h100-sxm,my.json"; all GPUs if it is empty. Throws UsageError for an unknown one.
+std::vector<HardwareSheet> read_hardware_list(const std::string& list);
+
 // "8", "8,64" or "1..64": both ends, and the powers of two between them. Ascending, each once.
 std::vector<std::int64_t> read_gpus(const std::string& text);
 // "300000000000", "3e11", "300B".

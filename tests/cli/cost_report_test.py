@@ -51,7 +51,7 @@ class CostReport(AssayCase):
         self.assertAlmostEqual(rows[0]["usd"]["value"], 55.04 / 3.6)
         for row in rows:
             self.assertTrue(row["source"] and row["date"] and row["warnings"])
-        self.assertIn("more than 90 days older than the run", out)
+        self.assertIn("more than 180 days older than the run", out)
         self.assertIn("1 of 8 GPUs used", out)
 
     def test_the_price_of_gpus_that_a_run_on_a_cpu_had_not(self):

@@ -30,8 +30,9 @@ def commands(text):
 
 
 def files(text):
-    """JSON blocks that follow a line ending in "`NAME.json`:", by name."""
-    return dict(re.findall(r"`([\w-]+\.json)`:\n\n```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    """Blocks that follow a line ending in "`NAME.json`:" or "`NAME.csv`:", by name."""
+    return {f"{name}.{kind}": content for name, kind, content in
+            re.findall(r"`([\w-]+)\.(json|csv)`:\n\n```\2\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)}
 
 
 def anchors(page):
@@ -61,6 +62,22 @@ class Docs(AssayCase):
                     self.assertEqual(done.returncode, code, done.stderr)
                     self.assertFalse((self.dir / "runs").exists(), "commands that measure belong in `text` blocks")
         self.assertGreater(found, 0)
+
+    def test_examples_of_prices_are_used(self):
+        examples = files((ROOT / "docs" / "running.md").read_text())
+        for name, usd, spot, date in (("contract.json", 40, [12.5, 18], "2026-11-01"),
+                                      ("aws-2026-11-01.csv", 55.04, [15.2, 15.2], "2026-11-01")):
+            with self.subTest(name):
+                self.write(name, examples[name])
+                done = self.assay("list", "prices", "--prices", name, "--hardware", "h100-sxm", "--json")
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                first = json.loads(done.stdout)["prices"][0]
+                self.assertEqual((first["file"], first["instance_type"], first["gpus"]), (name, "p5.48xlarge", 8))
+                self.assertEqual((first["usd_per_hour"], list(first["spot_usd_per_hour"].values()), first["date"]),
+                                 (usd, spot, date))
+                done = self.assay("report", str(ROOT / "tests/runs/gpu"), "--prices", name, "--json")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(f'"value": {float(usd)}', done.stdout.replace(":", ": ").replace(":  ", ": "))
 
     def test_json_is_valid(self):
         for page in PAGES:

@@ -1,5 +1,6 @@
 """assay list, and what all subcommands have in common: help, version, errors."""
 
+import datetime
 import json
 import subprocess
 import unittest
@@ -47,6 +48,32 @@ class List(AssayCase):
         self.refused("list", "codes", env=env, says="gate.json")
         self.assertIn("gate.json", self.listed(env=env)["codes"][0]["reason"])
         self.assertIn("gate.json", self.assay("list", env=env).stdout)
+
+    def test_prices_have_dates_and_ages_and_those_of_the_user_come_first(self):
+        prices = self.listed("prices")["prices"]
+        self.assertLessEqual({"aws", "azure", "gcp", "lambda", "nebius", "oci", "runpod", "vast"},
+                             {price["provider"] for price in prices})
+        for price in prices:
+            self.assertRegex(price["date"], r"^20\d\d-\d\d-\d\d$")
+            self.assertGreater(price["usd_per_hour"], 0)
+            self.assertIn("SkyPilot", price["source"])
+        of_a10 = self.listed("prices", "--hardware", "a10")["prices"]
+        self.assertEqual({price["gpu"] for price in of_a10}, {"A10"})
+        today = datetime.date.today()
+        own = self.write("own.json", {"schema": 1, "source": "contract", "currency": "USD", "prices": [
+            {"instance_type": "box", "gpu": "NVIDIA A10", "gpus": 1, "price": 1.5, "date": str(today)},
+            {"instance_type": "old", "gpu": "A10", "gpus": 1, "price": 1.5,
+             "date": str(today - datetime.timedelta(days=181))}]})
+        of_mine = self.listed("prices", "--hardware", "a10", "--prices", own)["prices"]
+        self.assertEqual([price["file"] for price in of_mine], 2 * ["own.json"] + [price["file"] for price in of_a10])
+        self.assertIn(of_mine[1]["age_days"], (181, 182))
+        text = self.assay("list", "prices", "--hardware", "a10", "--prices", own).stdout
+        self.assertRegex(text, r"old +1 A10 .* 18[12] days old")
+        self.assertRegex(text, r"\d+ of \d+ prices older than 180 days")
+        self.assertIn("no price is known", self.assay("list", "prices", "--hardware", "grace").stdout)
+        self.refused("list", "prices", "--hardware", "a11", says="a10")
+        self.refused("list", "plans", "--hardware", "a10", says="assay list prices")
+        self.refused("list", "pricess", says='did you mean "prices"?')
 
     def test_families_have_these_parameters(self):
         families = {family["name"]: family for family in self.listed("families")["families"]}

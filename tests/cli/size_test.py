@@ -47,8 +47,8 @@ class Size(AssayCase):
         steps = 1e11 / (one["micro_batch"] * one["accumulate"] * 4096 * 8)
         self.assertAlmostEqual(one["hours"]["low"], steps * one["step_seconds"]["low"] / 3600 * (
             1 + 8 * read["allowances"]["restarts"]["per_gpu_hour"]["low"] * 1.5), delta=1e-6 * one["hours"]["low"])
-        self.assertAlmostEqual(one["usd"]["low"], 55.04 * one["hours"]["low"], places=3)
-        self.assertEqual((one["price"]["machine"], one["price"]["date"]), ("p5.48xlarge", "2025-06-01"))
+        self.assertAlmostEqual(one["usd"]["low"], 23.6 * one["hours"]["low"], places=3)
+        self.assertEqual((one["price"]["machine"], one["price"]["date"]), ("gpu-h100-sxm_8gpu-128vcpu-1600gb", "2025-08-25"))
         self.assertIsNone(one["assay_over_pytorch"])
         self.assertLessEqual(one["total_bytes"], one["memory_bytes"])
 

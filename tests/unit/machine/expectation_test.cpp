@@ -7,6 +7,11 @@
 #include "tests/unit/machine/fake_machines.h"
 
 #include <algorithm>
+#include <ranges>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -204,8 +209,8 @@ TEST_F(Sheets, HavePlausibleFigures) {
     // Base units: a figure that is off by a thousand is outside these ranges.
     EXPECT_GT(*sheet.memory_bandwidth, 1e11);
     EXPECT_LT(*sheet.memory_bandwidth, 2e13);
-    EXPECT_GT(sheet.tdp_watts.value_or(0), 50);
-    EXPECT_LT(sheet.tdp_watts.value_or(0), 2000);
+    EXPECT_GT(sheet.tdp_watts.value_or(100), 50);
+    EXPECT_LT(sheet.tdp_watts.value_or(100), 2000);
     for (const auto& [dtype, peak] : sheet.peak) {
       EXPECT_GT(peak, 1e12) << dtype;
       EXPECT_LT(peak, 1e16) << dtype;
@@ -231,20 +236,96 @@ TEST_F(Sheets, HavePlausibleFigures) {
 }
 
 TEST_F(Sheets, AreFoundByTheNamesThatDriversReport) {
-  const auto sheet_of = [&](std::string_view name) {
-    const auto* found = find_hardware(all_, name);
-    return found ? found->name : "";
-  };
-  EXPECT_EQ(sheet_of("NVIDIA H100 80GB HBM3"), "h100-sxm");
-  EXPECT_EQ(sheet_of("NVIDIA H200"), "h200-sxm");
-  EXPECT_EQ(sheet_of("NVIDIA A100-SXM4-80GB"), "a100-sxm-80gb");
-  EXPECT_EQ(sheet_of("NVIDIA A100 80GB PCIe"), "a100-pcie-80gb");
-  EXPECT_EQ(sheet_of("NVIDIA L4"), "l4");
-  EXPECT_EQ(sheet_of("NVIDIA L40S"), "l40s");
-  EXPECT_EQ(sheet_of("Tesla V100-SXM2-32GB"), "v100-sxm2-32gb");
-  EXPECT_EQ(sheet_of("Intel(R) Xeon(R) Platinum 8480+"), "xeon-8480-plus");
-  EXPECT_EQ(sheet_of("NVIDIA H200 NVL"), "") << "another card";
-  EXPECT_EQ(sheet_of("AMD EPYC"), "");
+  // Each name with its sheet, or without one for cards and processors that have none.
+  const std::vector<std::pair<std::string, std::string>> names = {
+      {"NVIDIA H100 80GB HBM3", "h100-sxm"},
+      {"NVIDIA H100 PCIe", "h100-pcie"},
+      {"NVIDIA H100 NVL", ""},
+      {"NVIDIA H200", "h200-sxm"},
+      {"NVIDIA H200 NVL", ""},
+      {"NVIDIA H20", ""},
+      {"NVIDIA A100-SXM4-40GB", "a100-sxm-40gb"},
+      {"NVIDIA A100-SXM4-80GB", "a100-sxm-80gb"},
+      {"NVIDIA A100-PCIE-40GB", "a100-pcie-40gb"},
+      {"NVIDIA A100 80GB PCIe", "a100-pcie-80gb"},
+      {"NVIDIA A10", "a10"},
+      {"NVIDIA A10G", ""},
+      {"NVIDIA A10-24Q", ""},
+      {"NVIDIA A30", "a30"},
+      {"NVIDIA A40", ""},
+      {"NVIDIA L4", "l4"},
+      {"NVIDIA L40", ""},
+      {"NVIDIA L40S", "l40s"},
+      {"Tesla T4", "t4"},
+      {"Tesla V100-SXM2-16GB", "v100-sxm2-16gb"},
+      {"Tesla V100-SXM2-32GB", "v100-sxm2-32gb"},
+      {"Tesla V100-PCIE-16GB", ""},
+      {"NVIDIA B200", "b200"},
+      {"NVIDIA B300 SXM6 AC", "b300"},
+      {"NVIDIA GB200", "gb200"},
+      {"NVIDIA GB300", ""},
+      {"NVIDIA GH200 480GB", "gh200-96gb"},
+      {"NVIDIA GH200 144G HBM3e", "gh200-144gb"},
+      {"NVIDIA H100 80GB HBM3 MIG 1g.10gb", ""},
+      {"NVIDIA GeForce RTX 3080", ""},  // of 10 or 12 GB
+      {"NVIDIA GeForce RTX 3080 10GB", "rtx-3080-10gb"},
+      {"NVIDIA GeForce RTX 3080 Ti", ""},
+      {"NVIDIA GeForce RTX 3080 Laptop GPU", ""},
+      {"NVIDIA GeForce RTX 3090", "rtx-3090"},
+      {"NVIDIA GeForce RTX 3090 Ti", ""},
+      {"NVIDIA GeForce RTX 4080", "rtx-4080"},
+      {"NVIDIA GeForce RTX 4080 SUPER", ""},
+      {"NVIDIA GeForce RTX 4090", "rtx-4090"},
+      {"NVIDIA GeForce RTX 4090 D", ""},
+      {"NVIDIA GeForce RTX 4090 Laptop GPU", ""},
+      {"NVIDIA GeForce RTX 5080", "rtx-5080"},
+      {"NVIDIA GeForce RTX 5090", "rtx-5090"},
+      {"NVIDIA GeForce RTX 5090 D", ""},
+      {"NVIDIA RTX A6000", "rtx-a6000"},
+      {"Quadro RTX 6000", ""},
+      {"NVIDIA RTX 6000 Ada Generation", "rtx-6000-ada"},
+      {"NVIDIA RTX 5000 Ada Generation", ""},
+      {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtx-pro-6000-workstation"},
+      {"NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "rtx-pro-6000-max-q"},
+      {"NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtx-pro-6000-server"},
+      {"AMD Instinct MI300X", "mi300x"},
+      {"AMD Instinct MI300A", ""},
+      {"AMD Instinct MI325X", ""},
+      {"AMD Instinct MI355X", "mi355x"},
+      {"AMD EPYC 7763 64-Core Processor", "epyc-7763"},
+      {"AMD EPYC 9654 96-Core Processor", "epyc-9654"},
+      {"AMD EPYC 9354P 32-Core Processor", "epyc-9004"},
+      {"AMD EPYC 9684X 96-Core Processor", "epyc-9004"},
+      {"AMD EPYC 9655 96-Core Processor", "epyc-9005"},
+      {"AMD EPYC 9575F 64-Core Processor", "epyc-9005"},
+      {"AMD EPYC 9R14", ""},
+      {"AMD EPYC", ""},
+      {"Intel(R) Xeon(R) Platinum 8480+", "xeon-8480-plus"},
+      {"INTEL(R) XEON(R) PLATINUM 8592+", "xeon-8592-plus"},
+      {"INTEL(R) XEON(R) PLATINUM 8580", "xeon-5-ddr5-5600"},
+      {"INTEL(R) XEON(R) PLATINUM 8558", "xeon-5-ddr5-5200"},
+      {"INTEL(R) XEON(R) PLATINUM 8558P", ""},
+      {"INTEL(R) XEON(R) GOLD 6548Y+", "xeon-5-ddr5-5200"},
+      {"Intel(R) Xeon(R) 6980P", "xeon-6900p"},
+      {"Intel(R) Xeon(R) 6787P", "xeon-6700p"},
+      {"Intel(R) Xeon(R) 6780E", "xeon-6700e"},
+      {"Intel(R) Xeon(R) Processor", ""},
+      {"Arm Neoverse V1 (AWS Graviton3)", "graviton3"},
+      {"Arm Neoverse V2 (AWS Graviton4)", "graviton4"},
+      {"Arm Neoverse V2 (NVIDIA Grace)", "grace"},
+      {"Arm Neoverse V2 (Google Axion)", ""},
+      {"Arm Neoverse V2", ""}};
+  std::set<std::string> unseen;
+  for (const HardwareSheet& sheet : all_) unseen.insert(sheet.name);
+  for (const auto& [name, wanted] : names) {
+    std::vector<std::string> found;
+    for (const HardwareSheet& sheet : all_)
+      if (std::ranges::any_of(sheet.match, [&](const std::string& pattern) { return matches(pattern, name); }))
+        found.push_back(sheet.name);
+    EXPECT_EQ(found, wanted.empty() ? std::vector<std::string>() : std::vector<std::string>{wanted}) << name;
+    unseen.erase(wanted);
+  }
+  EXPECT_THAT(unseen, testing::IsEmpty()) << "sheets without a name in this list";
 }
 
 TEST(Sheet, WithoutASourceIsRefused) {

@@ -390,7 +390,7 @@ TEST(Shipped, PricesAreReadAndMatched) {
   EXPECT_DOUBLE_EQ(prices.offers[1].range->low, 10.2);
   // 325000 * 0.7 / 3 / 8760 + 10.2 * 1.2 * 0.083 = 8.656773 + 1.015920
   EXPECT_NEAR(*prices.offers[2].usd, 9.672693, 1e-6);
-  EXPECT_THAT(prices.offers[0].warnings, ElementsAre("price of 2025-06-01: more than 90 days older than the run"));
+  EXPECT_THAT(prices.offers[0].warnings, ElementsAre("price of 2025-06-01: more than 180 days older than the run"));
   EXPECT_THAT(prices.offers[2].warnings, Contains(HasSubstr("lower bound")));
 }
 

@@ -376,11 +376,51 @@ TEST(Age, CountsToTheRunsStart) {
     run.run["started"] = started;
     return prices_of(run, source).offers.front().warnings;
   };
-  EXPECT_THAT(warned("2025-10-12", "2026-01-10T00:00:00Z"), IsEmpty());  // 90 days
-  EXPECT_THAT(warned("2025-10-11", "2026-01-10T00:00:00Z"),              // 91
-              ElementsAre("price of 2025-10-11: more than 90 days older than the run"));
+  EXPECT_THAT(warned("2025-07-14", "2026-01-10T00:00:00Z"), IsEmpty());  // 180 days
+  EXPECT_THAT(warned("2025-07-13", "2026-01-10T00:00:00Z"),              // 181
+              ElementsAre("price of 2025-07-13: more than 180 days older than the run"));
   EXPECT_THAT(warned("2026-03-01", "2026-01-10T00:00:00Z"), IsEmpty());
   EXPECT_THAT(warned("2025-10-11", ""), ElementsAre(HasSubstr("the run has no start")));
+}
+
+TEST(Age, StandsBesideTheDate) {
+  const auto run_day = day_of("2026-01-10T00:00:00Z");
+  EXPECT_EQ(dated("2025-12-01", age_of("2025-12-01", run_day)), "2025-12-01, 40 days old");
+  EXPECT_EQ(dated("2026-01-10", age_of("2026-01-10", run_day)), "2026-01-10, 0 days old");
+  EXPECT_EQ(dated("2026-03-01", age_of("2026-03-01", run_day)), "2026-03-01") << "newer than the run";
+  EXPECT_EQ(dated("2025-12-01", age_of("2025-12-01", std::nullopt)), "2025-12-01");
+  EXPECT_EQ(dated("", age_of("", run_day)), "of unknown date");
+}
+
+TEST(Gpus, OfAnotherNameAreAMismatch) {
+  const auto warned = [](const std::string& device, const std::string& kind) {
+    Price price;
+    price.instance_type = "box";
+    price.on_demand = 1;
+    price.source = "q";
+    price.date = "2026-01-01";
+    price.accelerator = kind;
+    price.accelerators = 1;
+    PriceFile file;
+    file.prices = {price};
+    PriceSource source;
+    source.files = {file};
+    RunData run = run_on("box", {});
+    run.run["started"] = "2026-01-10T00:00:00Z";
+    add_gpus(run, 1, device);
+    return !prices_of(run, source).offers.front().warnings.empty();
+  };
+  for (const auto& [device, kind] : {std::pair{"NVIDIA A100-SXM4-80GB", "A100-80GB"},
+                                     {"NVIDIA H100 80GB HBM3", "H100-MEGA"},
+                                     {"NVIDIA GeForce RTX 4090", "RTX4090"},
+                                     {"NVIDIA A10G", "A10G"},
+                                     {"NVIDIA RTX 6000 Ada Generation", "RTX6000-Ada"}})
+    EXPECT_FALSE(warned(device, kind)) << device << " priced as " << kind;
+  for (const auto& [device, kind] : {std::pair{"NVIDIA A100-SXM4-80GB", "A10"},
+                                     {"NVIDIA L40S", "L4"},
+                                     {"NVIDIA A10G", "A10"},
+                                     {"NVIDIA GB200", "B200"}})
+    EXPECT_TRUE(warned(device, kind)) << device << " priced as " << kind;
 }
 
 TEST(Age, DatesAreDaysOfTheCalendar) {

@@ -359,10 +359,11 @@ TEST_F(ShippedSizing, NoNameStandsForTwoSheets) {
 
 TEST_F(ShippedSizing, PricesFindTheirSheets) {
   const std::vector<PriceFile> files = price_files(std::nullopt);
-  for (const auto& [name, machine] : {std::pair{"h100-sxm", "p5.48xlarge"},
+  for (const auto& [name, machine] : {std::pair{"h100-sxm", "gpu-h100-sxm_8gpu-128vcpu-1600gb"},
                                       {"a100-sxm-80gb", "p4de.24xlarge"},
                                       {"a100-sxm-40gb", "p4d.24xlarge"},
-                                      {"h200-sxm", "p5en.48xlarge"}}) {
+                                      {"h200-sxm", "gpu-h200-sxm_8gpu-128vcpu-1600gb"},
+                                      {"mi300x", "BM.GPU.MI300X.8"}}) {
     const auto offer = cheapest(files, sheet_named(name), 8);
     ASSERT_TRUE(offer) << name;
     EXPECT_EQ(offer->machine, machine);
