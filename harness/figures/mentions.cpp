@@ -248,7 +248,8 @@ void each_text_mention(std::string_view text, const std::string& name, const Men
     // A full line's name is its first word, whatever is in it.
     if (full && line.data() + before.size() + name.size() != words[0].data() + words[0].size()) continue;
     Mention mention{words_before(before) + name};
-    if (read_behind(whole_words(behind), mention, skip_blanks(before, 0) == before.size())) add(std::move(mention));
+    const bool begins_line = words.empty() || words[0].data() >= behind.data() - name.size();
+    if (read_behind(whole_words(behind), mention, begins_line)) add(std::move(mention));
   }
 }
 
