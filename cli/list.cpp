@@ -82,7 +82,7 @@ Command list_command(CLI::App& root) {
   auto options = std::make_shared<ListOptions>();
   CLI::App* app = root.add_subcommand("list", "List families, plans, models, hardware, floors, levels, codes, prices");
   app->add_option("what", options->what,
-                  "families, plans, models, hardware, floors, levels, codes; all of these by default; or prices")
+                  "families, plans, models, hardware, floors, levels, codes or prices; all but prices by default")
       ->type_name("KIND");
   app->add_option("--hardware", options->hardware,
                   "With prices: only of machines with these GPUs, sheets by name or file")

@@ -52,7 +52,7 @@ std::string price_list_text(const Json& list) {
                high = number_member(price, "/spot_usd_per_hour/high");
     const std::string gpu = text_member(price, "/gpu");
     text += fmt::format(
-        "  {:<7} {:<33} {:<11} {:>2} {:<14} {:>8} {:<13} {}\n", one_line(text_member(price, "/provider"), 20),
+        "  {:<7} {:<33} {:<11} {:>2} {:<14} {:>8} {:<14} {}\n", one_line(text_member(price, "/provider"), 20),
         one_line(text_member(price, "/instance_type"), 60), one_line(text_member(price, "/region"), 30),
         number_member(price, "/gpus") ? fmt::format("{:g}", *number_member(price, "/gpus")) : "",
         one_line(gpu.empty() ? "GPUs unknown" : gpu, 30), usd ? fmt::format("{:.6g}", *usd) : "unknown",

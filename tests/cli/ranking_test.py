@@ -40,6 +40,7 @@ class Ranking(AssayCase):
             self.assertIn("Fastest: a3-megagpu-8g, 8.0 % ahead of p5.48xlarge.", text)
             self.assertIn("p4de.24xlarge, 9.3 % below p5.48xlarge; it stays cheapest while p5.48xlarge costs more than "
                           "49.9 USD/h.", text)
+        self.assertIn("The oldest of these prices is of 2026-11-14, 6 days old.", out)
         found = {one["machine"]: one for one in ranking["machines"]}
         self.assertEqual({name: one["machines"] for name, one in found.items()}, {name: 3 for name in MACHINES})
         for name, (speed, price) in MACHINES.items():

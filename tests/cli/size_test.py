@@ -140,10 +140,11 @@ class Size(AssayCase):
         self.assertRegex(text, r"h100-sxm x 8, now USD 400\.00 an hour, is surely cheaper below USD \S+, dearer above USD ")
 
     def test_without_records_the_sheet_is_a_lower_bound(self):
-        text = self.assay("size", "gpt2-tiny", "--tokens", "1M", "--hardware", "l4,l40s", "--count", "1").stdout
-        self.assertIn("a lower bound from l4's sheet; no upper one: nothing like it is published", text)
+        text = self.assay("size", "gpt2-tiny", "--tokens", "1M", "--hardware", "a30,l40s", "--count", "1").stdout
+        self.assertIn("a lower bound from a30's sheet; no upper one: nothing like it is published", text)
         self.assertIn("Assay over PyTorch: unknown", text)
-        self.assertRegex(text, r"l4 x 1: at least \S+ h, no price is known")
+        self.assertRegex(text, r"a30 x 1: at least \S+ h, no price is known")
+        self.assertRegex(text, r"an hour, price of 2025-08-25, \d+ days old: check it\)")
         self.assertIn("CheckFreq", text)
         read = self.size("--hardware", "l40s", "--count", "1", model="gpt2-tiny", tokens="1M")
         self.assertIsNone(read["ranked"][0]["hours"]["high"])
@@ -191,17 +192,17 @@ class Size(AssayCase):
         read = self.size(*words, "--deadline", "40", code=1)
         self.assertEqual((read["ranked"], read["would_fit"]), ([], ["h100-sxm x 64: --deadline 44"]))
         self.size(*words, "--deadline", "44")
-        read = self.size(*words, "--max-usd", "1000", code=1)   # 19,100 USD whatever the number
-        self.assertIn("costs at least USD 19,1", read["rejected"][0]["reason"])
+        read = self.size(*words, "--max-usd", "1000", code=1)   # 8,196 USD whatever the number
+        self.assertIn("costs at least USD 8,19", read["rejected"][0]["reason"])
         self.size(*words, "--max-usd", read["would_fit"][0].split("--max-usd ")[1])
         self.assertEqual({each["within_budget"] for each in self.size(*words, "--max-usd", "30000")["ranked"]}, {True})
-        text = self.assay("size", LLAMA_7B, "--tokens", "1e11", *words, "--max-usd", "20000").stdout
+        text = self.assay("size", LLAMA_7B, "--tokens", "1e11", *words, "--max-usd", "8600").stdout
         self.assertIn("; may exceed the budget", text)
         text = self.assay("size", LLAMA_7B, "--tokens", "1e11", "--set", "seq=4096", "--hardware", "h100-sxm", "--count",
                           "1..8", "--max-usd", "5").stdout
         self.assertRegex(text, r"h100-sxm x 1: does not hold it.*\n  h100-sxm x 2 to 8: costs at least USD ")
         # Without a price nothing can be said of the cost.
-        self.size("--hardware", "l4", "--count", "1", "--max-usd", "5", model="gpt2-tiny", tokens="1e6", code=3)
+        self.size("--hardware", "a30", "--count", "1", "--max-usd", "5", model="gpt2-tiny", tokens="1e6", code=3)
 
     def test_not_enough_is_known(self):
         read = self.size("--hardware", "epyc-7763", model="gpt2-tiny", code=3)
