@@ -3,7 +3,9 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "harness/core/error.h"
 #include "harness/core/streams.h"
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "reports/cost/cost.h"
 #include "reports/render/render.h"
@@ -18,6 +20,7 @@ namespace assay::cli {
 namespace {
 
 struct CompareOptions {
+  std::vector<std::string> sides;  // two words: base and head
   std::vector<std::string> base;
   std::vector<std::string> head;
   std::string tolerance = "3%";
@@ -40,7 +43,22 @@ bool report_if_empty(const char* side, const RunSet& set, const std::vector<std:
   return true;
 }
 
-ExitCode run_compare(const CompareOptions& options) {
+// Two runs as arguments are base and head.
+void take_sides(CompareOptions& options) {
+  const bool named = !options.base.empty() || !options.head.empty();
+  if (!options.sides.empty() && (named || options.sides.size() != 2))
+    throw UsageError(fmt::format(
+        "compare: two runs are base and head; for several a side: --base DIR... --head DIR... "
+        "(given: {} and {})",
+        plural(static_cast<std::int64_t>(options.sides.size()), "run"), named ? "--base or --head" : "neither flag"));
+  if (!options.sides.empty()) options.base = {options.sides[0]}, options.head = {options.sides[1]};
+  if (options.base.empty() || options.head.empty())
+    throw UsageError(fmt::format("compare: {} is required, or two runs: assay compare BASE HEAD",
+                                 options.base.empty() ? "--base" : "--head"));
+}
+
+ExitCode run_compare(CompareOptions options) {
+  take_sides(options);
   const report::CompareOptions asked{.tolerance = parse_part("compare: --tolerance", options.tolerance),
                                      .prices = report::load_prices(options.prices)};
   const Injected injected = options.injected ? Injected::include : Injected::keep;
@@ -61,8 +79,9 @@ ExitCode run_compare(const CompareOptions& options) {
 Command compare_command(CLI::App& root) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* app = root.add_subcommand("compare", "Compare runs of two sides, case by case: did it get slower?");
-  app->add_option("--base", options->base, "Run directories to compare with")->required()->type_name("DIR");
-  app->add_option("--head", options->head, "Run directories to judge")->required()->type_name("DIR");
+  app->add_option("runs", options->sides, "Two run directories: base and head")->type_name("BASE HEAD");
+  app->add_option("--base", options->base, "Run directories to compare with")->type_name("DIR");
+  app->add_option("--head", options->head, "Run directories to judge")->type_name("DIR");
   app->add_option("--tolerance", options->tolerance, "Ignore changes up to this size (3%, 0.03)")
       ->capture_default_str();
   options->prices.add_to(*app);

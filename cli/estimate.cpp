@@ -39,7 +39,7 @@ Command estimate_command(CLI::App& root) {
       ->type_name("MODEL");
   app->add_option("--set", options->sets,
                   "The step and its ranks: micro_batch, seq, accumulate, precision, checkpointing, dp, zero; "
-                  "default: the recipe's")
+                  "default: the recipe's, in bf16")
       ->type_name("NAME=VALUE,...")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

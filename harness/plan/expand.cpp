@@ -31,20 +31,44 @@ std::vector<std::string> plan_names(const fs::path& configs) {
   return names;
 }
 
+// Why this target is none, with the nearest choice.
+std::string unknown_target(const std::string& target, const fs::path& configs, std::vector<std::string> names) {
+  const std::string is_none = fmt::format("{} is neither a plan, a family nor a file", in_quotes(target));
+  std::error_code none;
+  const fs::path model = configs / "models" / (target + ".json");
+  if (configs.empty() || target.find('/') != std::string::npos || !fs::exists(model, none))
+    return is_none + suggestion(target, names);
+  return fmt::format("{}, but a model: assay run {} model={}", is_none, read_json(model).value("family", "llama"),
+                     target);
+}
+
+// A plan for one kind of device does not run on another, where its cases may take hours.
+PlanSource on_device(PlanSource source, const fs::path& configs, DeviceKind device) {
+  if (!source.device || *source.device == device) return source;
+  const std::string without = source.name.starts_with("gpu-") ? source.name.substr(4) : "";
+  const std::vector<std::string> names = configs.empty() ? std::vector<std::string>() : plan_names(configs);
+  const bool has = std::ranges::find(names, without) != names.end();
+  throw UsageError(fmt::format(
+      "the plan {} is for {}, and this run is on {}: {}", in_quotes(source.name),
+      *source.device == DeviceKind::cuda ? "GPUs" : "CPUs", device == DeviceKind::cpu ? "a CPU" : "a GPU",
+      has && device == DeviceKind::cpu ? fmt::format("assay run {}", without)
+                                       : fmt::format("run it where --device {} is possible", name_of(*source.device))));
+}
+
 // A path is a file; a bare word is a plan of configs/plans, else a family, else a file in the current folder.
 PlanSource resolve(const std::string& target, const fs::path& configs, std::span<const Family> families,
                    DeviceKind device) {
   if (target.find('/') != std::string::npos || target.ends_with(".json"))
-    return read_plan_file(target, families, device);
+    return on_device(read_plan_file(target, families, device), configs, device);
   std::vector<std::string> names = configs.empty() ? std::vector<std::string>() : plan_names(configs);
   if (std::ranges::find(names, target) != names.end())
-    return read_plan_file(configs / "plans" / (target + ".json"), families, device);
+    return on_device(read_plan_file(configs / "plans" / (target + ".json"), families, device), configs, device);
   if (const Family* family = find_family(families, target)) return bare_family(*family, device);
   std::error_code none;
-  if (!target.empty() && fs::exists(target, none)) return read_plan_file(target, families, device);
+  if (!target.empty() && fs::exists(target, none))
+    return on_device(read_plan_file(target, families, device), configs, device);
   std::ranges::move(family_names(families), std::back_inserter(names));
-  throw UsageError(
-      fmt::format("{} is neither a plan, a family nor a file{}", in_quotes(target), suggestion(target, names)));
+  throw UsageError(unknown_target(target, configs, std::move(names)));
 }
 
 // The assignments of one --set: "a.x=1,2,a.y=3" is "a.x=1,2" and "a.y=3". A comma after a backslash belongs to its

@@ -145,7 +145,8 @@ ProtocolOverrides read_protocol(const Cursor& cursor) {
 
 PlanSource read_plan_file(const std::filesystem::path& path, std::span<const Family> families, DeviceKind device) {
   static const std::vector<std::string> names = {"schema",   "name",    "description", "ranks", "seed",
-                                                 "protocol", "timeout", "labels",      "cases"};
+                                                 "protocol", "timeout", "labels",      "cases", "device"};
+  static const std::vector<std::string> kinds = {"cpu", "cuda"};
   const Json json = read_json(path);
   Problems problems(path.string());
   const Cursor root(json, problems);
@@ -159,6 +160,7 @@ PlanSource read_plan_file(const std::filesystem::path& path, std::span<const Fam
     if (name->json().is_string() && source.name.empty()) name->error("must not be empty");
   }
   if (const auto description = root.find("description")) description->text();
+  if (const auto kind = root.find("device")) source.device = device_kind_from(kind->choice(kinds).value_or(""));
   if (const auto labels = root.find("labels")) source.labels = read_labels(*labels);
   const Settings settings = read_settings(root, {}, {});
   if (const auto cases = root.need("cases")) {

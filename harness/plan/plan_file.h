@@ -26,6 +26,7 @@ struct PlanSource {
   std::string name;
   std::map<std::string, std::string> labels;
   std::vector<PlanEntry> entries;
+  std::optional<DeviceKind> device = {};  // the only kind that it is for; absent: any
 };
 
 inline constexpr int plan_schema = 1;

@@ -181,8 +181,10 @@ bool run_cases(const RunRequest& request, const Prepared& prepared, const std::m
   options.several_ranks = prepared.several_ranks;
   options.cache_dir = cache_folder();
   if (prepared.before)
-    for (const Record& record : prepared.before->final_records())
+    for (const Record& record : prepared.before->final_records()) {
+      options.sweeps.learn(record);
       if (auto peak = measured_peak(record)) options.peaks.push_back(std::move(*peak));
+    }
   options.trace = request.trace;
   options.share_gpu = request.share_gpu;
   options.launch_limit_seconds = launch_limit();

@@ -42,7 +42,7 @@ std::string cases_text(const Plan& plan, DeviceKind device) {
     seconds += planned.estimated_seconds;
     largest = std::max(largest, estimate.memory_bytes * planned.ranks);
   }
-  text += fmt::format("plan {} on {}: {}, about {} at most, {} of memory at most\n", plan.name, name_of(device),
+  text += fmt::format("plan {} on {}: {}, about {}, {} of memory at most\n", plan.name, name_of(device),
                       plural(plan.cases.size(), "case"), format_seconds(seconds), format_bytes(largest));
   return text;
 }

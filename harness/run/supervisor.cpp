@@ -24,8 +24,7 @@ std::unique_ptr<ChannelServer> make_server(const Agents* agents) {
   ChannelServer::Listen where;
   if (agents) {
     where.hosts = agents->own_addresses();
-    for (const AllocatedHost& host : agents->allocation().hosts)
-      where.other_hosts = where.other_hosts || !host.here;
+    for (const AllocatedHost& host : agents->allocation().hosts) where.other_hosts = where.other_hosts || !host.here;
   }
   return std::make_unique<ChannelServer>(where);
 }
@@ -311,7 +310,22 @@ void Supervisor::deliver(const Job& job, Record record) {
   flag_faults(record, job.order.faults, injected);
   progress_.finish(record);
   if (auto peak = measured_peak(record)) options_.peaks.push_back(std::move(*peak));
+  options_.sweeps.learn(record);
   sink_.record(std::move(record));
+}
+
+bool Supervisor::skipped(const Job& job) {
+  const auto sweep = job.order.labels.find("sweep");
+  const auto past = sweep == job.order.labels.end()
+                        ? std::nullopt
+                        : options_.sweeps.past(job.order.key, sweep->second, job.order.world.ranks);
+  if (!past) return false;
+  Record record = blank_record(job.order, options_.device);
+  record.ranks = {{0, options_.slots.front().name, "", std::nullopt}};
+  record.status = Status::skipped;
+  record.reason = *past;
+  deliver(job, std::move(record));
+  return true;
 }
 
 bool Supervisor::run(std::vector<Job> jobs) {
@@ -320,6 +334,7 @@ bool Supervisor::run(std::vector<Job> jobs) {
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const Job& job = jobs[i];
     progress_.begin(job.order.key, job.order.world.ranks, job.estimated_seconds);
+    if (skipped(job)) continue;
     begun_ = Clock::now();
     begun_at_ = utc_now();
     case_index_ = -1;

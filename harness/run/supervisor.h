@@ -11,6 +11,7 @@
 #include "harness/run/progress.h"
 #include "harness/run/shared_values.h"
 #include "harness/run/sink.h"
+#include "harness/run/sweep_stops.h"
 #include "harness/trace/trace.h"
 
 #include <chrono>
@@ -37,6 +38,7 @@ struct SupervisorOptions {
   LauncherKind several_ranks = LauncherKind::mpirun;
   std::filesystem::path cache_dir;
   std::vector<MeasuredPeak> peaks;  // measured in earlier parts of the run
+  SweepStops sweeps = {};           // with what earlier parts of the run measured
   bool trace = false;
   bool share_gpu = false;  // ranks may share GPUs
   double launch_limit_seconds = 60;
@@ -124,6 +126,8 @@ class Supervisor : private ChannelHandler {
   Failure failure_of(const Breakdown& breakdown) const;
   // Broken records of the jobs after `index`; the number of jobs.
   std::size_t deliver_rest(const std::vector<Job>& jobs, std::size_t index, const Record& broken);
+  // Delivers a skip if the case lies past the end of its sweep.
+  bool skipped(const Job& job);
   // Flags the faults that were injected.
   void deliver(const Job& job, Record record);
 

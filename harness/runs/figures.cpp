@@ -38,7 +38,7 @@ std::optional<double> param_number(const Record& record, std::string_view name) 
 
 bool is_training(const Record& record) {
   if (record.family == "resnet" || record.family == "transformer" || record.family == "llama") return true;
-  return find_metric(record, "step_time") || find_metric(record, "time_to_quality");
+  return step_metric(record) || find_metric(record, "time_to_quality");
 }
 
 const Metric* headline_metric(const Record& record) {
@@ -58,6 +58,11 @@ const Metric* find_metric(const Record& record, std::string_view name) {
 const Metric* positive_metric(const Record& record, std::string_view name) {
   const Metric* metric = find_metric(record, name);
   return metric && std::isfinite(*metric->value) && *metric->value > 0 ? metric : nullptr;
+}
+
+const Metric* step_metric(const Record& record) {
+  const Metric* measured = find_metric(record, "step_time");
+  return measured ? measured : find_metric(record, "predicted_step_time");
 }
 
 std::optional<double> span_of(const Record& record, std::string_view name) {

@@ -17,6 +17,9 @@ const Metric* find_metric(const Record& record, std::string_view name);
 // The same, also null unless its value is finite and above 0: what has a logarithm.
 const Metric* positive_metric(const Record& record, std::string_view name);
 
+// The time of a training step, measured or added up from slices of the model. Null if the record lacks it.
+const Metric* step_metric(const Record& record);
+
 // Seconds of a phase or of a part of a step; absent if the record lacks it.
 std::optional<double> span_of(const Record& record, std::string_view name);
 

@@ -120,7 +120,8 @@ class Chooser {
   void training() {
     std::map<std::string, std::string> families;
     for (const Entry* entry : entries_)
-      if (is_training(*entry->record)) families[param_text(*entry->record, "model")] = entry->record->family;
+      if (is_training(*entry->record) && entry->record->family != "slice")
+        families[param_text(*entry->record, "model")] = entry->record->family;
     std::vector<std::tuple<double, std::string>> models;
     for (const auto& [model, family] : families) {
       double longest = 0;

@@ -75,7 +75,7 @@ void survey(const MachineRuns& machine, Survey& all) {
     ++all.key_figures;
     if (lower.contains(figure.entry->record)) all.lower_bounds.push_back(figure.title);
     if (const auto half = precision(*figure.metric); half && *half > answer_tolerance)
-      all.imprecise.push_back(fmt::format("{} ({})", figure.title, plus_minus(*half)));
+      all.imprecise.push_back(fmt::format("{} ({})", figure.title, precision_text(*half)));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "harness/core/units.h"
 #include "harness/runs/machine.h"
 #include "reports/model/cells.h"
+#include "reports/ranking/ranking.h"
 
 #include <fmt/format.h>
 
@@ -48,6 +49,7 @@ class Builder {
   Document build() {
     document_.title = "Assay comparison";
     document_.headline = headline();
+    add_ranking();
     add_environment();
     add_broken();
     add_cases();
@@ -97,6 +99,18 @@ class Builder {
       case ExitCode::failed: return Tone::bad;
       default: return Tone::warn;
     }
+  }
+
+  // Of several kinds of machines on both sides: which is the fastest and which the cheapest, as at the head of their
+  // report.
+  void add_ranking() {
+    if (c_.same_runs) return;
+    std::vector<RunData> runs = c_.base.runs();
+    runs.insert(runs.end(), c_.head.runs().begin(), c_.head.runs().end());
+    const RunSet both(std::move(runs));
+    const ranking::Ranking ranking = ranking::rank(both, options_.prices);
+    for (Section& section : ranking::sections_of(ranking)) document_.sections.push_back(std::move(section));
+    if (!ranking.cases.empty() || !ranking.not_ranked.empty()) document_.members["ranking"] = ranking::json_of(ranking);
   }
 
   void add_environment() {

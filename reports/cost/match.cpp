@@ -213,7 +213,9 @@ class Candidates {
     if (!row.accelerators) return;
     const double priced = std::ceil(*row.accelerators);  // part of a GPU shows as one
     const std::string kind = row.accelerator.empty() ? "GPU" : row.accelerator;
-    if (machine_.gpus > 0 && priced != machine_.gpus)
+    if (machine_.gpus == 0 && priced > 0)
+      price.warnings.push_back(fmt::format("the price is for {:g} x {}, the run used none", *row.accelerators, kind));
+    else if (machine_.gpus > 0 && priced != machine_.gpus)
       price.warnings.push_back(
           fmt::format("the price is for {:g} x {}, the machine has {}", *row.accelerators, kind, machine_.gpus));
     else if (machine_.gpus > 0 && !row.accelerator.empty() && !may_be_kind(machine_.gpu, row.accelerator))

@@ -60,8 +60,8 @@ double stalls(const Entry& entry) {
 }
 
 bool is_item_rate(const Metric& metric) {
-  return metric.name == "throughput" && metric.unit.size() > 2 && metric.unit.ends_with("/s") && metric.unit != "B/s" &&
-         metric.unit != "FLOP/s" && metric.unit != "OP/s";
+  return metric.unit.size() > 2 && metric.unit.ends_with("/s") && metric.unit != "B/s" && metric.unit != "FLOP/s" &&
+         metric.unit != "OP/s";
 }
 
 std::string million_of(const std::string& unit) {
@@ -137,6 +137,7 @@ std::vector<Result> results_of(const Entry& entry) {
     results.push_back(std::move(result));
   }
   const Metric* throughput = find_metric(record, "throughput");
+  if (!throughput) throughput = find_metric(record, "predicted_throughput");  // of a model in slices
   if (throughput && is_item_rate(*throughput)) {
     add(at_rate(million_of(throughput->unit), million, *throughput));
     if (const auto items = epoch_items(record, throughput->unit)) add(at_rate("epoch", *items, *throughput));

@@ -58,7 +58,9 @@ Cell usd_cell(const CostLine& line, const HourlyPrice* price) {
 Cell relative_cell(const CostLine& line) {
   if (!line.ci95 || !(line.seconds > 0)) return no_cell();
   const double half = *half_width({line.seconds, line.ci95}) / line.seconds;
-  Cell cell{plus_minus(half), {{"relative_half_width", half}, {"interval", line.interval}}};
+  Cell cell{precision_text(half),
+            {{"relative_half_width", half}, {"interval", line.interval}},
+            half > max_usable_half ? Tone::warn : Tone::plain};
   cell.sort = half;
   return cell;
 }

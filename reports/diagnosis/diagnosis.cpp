@@ -46,7 +46,7 @@ std::string RuleResult::text() const {
   };
   fill("{value}", number);
   fill("{rank}", evidence.rank.empty() ? "the slowest rank" : evidence.rank);
-  return text;
+  return text + evidence.remark;
 }
 
 RuleResult judge(const Rule& rule, const Entry& entry, const EvidenceSet& evidence) {

@@ -2,6 +2,7 @@
 
 #include "harness/json/json.h"
 #include "harness/runs/figures.h"
+#include "harness/runs/step_shares.h"
 #include "harness/statistics/slowest.h"
 #include "reports/roofline/roofs.h"
 #include "reports/summary/entry_samples.h"
@@ -18,9 +19,20 @@ namespace {
 Evidence missing(std::string what) { return {std::nullopt, std::move(what)}; }
 Evidence number(double value, std::optional<double> saved = {}) { return {Estimate{value}, "", saved}; }
 
-// A part of a step, with the interval of the step's time.
+// One of a step's parts, with the interval of the step's time.
+Evidence part_of_step(const Record& record, std::string_view part) {
+  const auto share = step_share(record, part);
+  if (!share) return missing(step_metric(record) ? "a step timed by parts" : "a training step");
+  Evidence evidence = number(*share, *share);
+  if (const auto& interval = step_metric(record)->ci95; interval && interval->low > 0)
+    evidence.number->interval =
+        Interval{*step_share(record, part, interval->high), *step_share(record, part, interval->low)};
+  return evidence;
+}
+
+// Seconds of a step, with the interval of the step's time.
 Evidence share_of_step(const Record& record, std::optional<double> part, const char* needs) {
-  const Metric* step = find_metric(record, "step_time");
+  const Metric* step = step_metric(record);
   if (!step || !(*step->value > 0)) return missing("a training step");
   if (!part || !std::isfinite(*part) || *part < 0) return missing(needs);
   const auto share = [&](double seconds) { return std::min(1.0, *part / seconds); };
@@ -86,6 +98,21 @@ Evidence pace_ratio(const Record& record) {
   if (!slowest) return missing("several ranks");
   Evidence evidence = number(slowest->ratio);
   slowest->explain(evidence);
+  return evidence;
+}
+
+Evidence communication_evidence(const Record& record) {
+  Evidence evidence = part_of_step(record, "exposed_communication");
+  const auto share = communication_share(record);
+  if (!evidence.number || !share) return evidence;
+  if (const auto skew = metric_value(record, "arrival_skew"), transfer = metric_value(record, "transfer");
+      skew && transfer && *skew > *transfer)
+    return missing("ranks that arrive together");
+  // What muting saved was measured; the rest of the wait would be there without the exchange, too.
+  if (share->muted) {
+    evidence.saved = std::clamp(*share->muted, 0.0, share->pending);
+    evidence.remark = "; " + share->by_muting();
+  }
   return evidence;
 }
 
@@ -204,8 +231,8 @@ EvidenceSet evidence_of(const Entry& entry, std::span<const Entry> of_run) {
   if (const auto slowest = slowest_rank(record);
       slowest && skew.number && slowest->saved_by_pace() >= skew.number->value)
     slowest->explain(skew);
-  return {{"data_wait_share", share_of_step(record, span_of(record, "data_wait"), "a step timed by parts")},
-          {"transfer_share", between_ranks("transfer")},
+  return {{"data_wait_share", part_of_step(record, "data_wait")},
+          {"communication_share", several ? communication_evidence(record) : missing("several ranks")},
           {"arrival_skew_share", std::move(skew)},
           {"pace_ratio", pace_ratio(record)},
           {"throttled_share", throttled_share(record)},

@@ -17,12 +17,15 @@ struct Evidence {
   // The fraction of the time that would be saved if the cause were gone; absent: unknown. How much
   // slower a CPU computes after it has waited or was shared is not in it.
   std::optional<double> saved = {};
-  std::string rank = {};  // "rank 1 on node7, GPU 0000:01:00.0": the rank that causes it; empty: none, or unknown
+  std::string remark = {};  // added to what is said of the number
+  std::string rank = {};    // "rank 1 on node7, GPU 0000:01:00.0": the rank that causes it; empty: none, or unknown
 };
 
 // Numbers by name:
 //  data_wait_share       of a training step: waiting for data
-//  transfer_share        of a step on several ranks: communication that nothing hides, from the last rank's arrival on
+//  communication_share   of a step on several ranks: waiting for a collective without computing
+//  (communication_share());
+//                        missing where more of it is for the last rank (arrival_skew) than for the transfer
 //  arrival_skew_share    of a step on several ranks: waiting for the last rank
 //  pace_ratio            of several ranks: the slowest one's own time over the median of the others'
 //  throttled_share       of samples: those during which a GPU was throttled

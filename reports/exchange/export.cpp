@@ -21,15 +21,20 @@ std::vector<std::string> cases_without_figure(const RunSet& runs) {
   return cases;
 }
 
+template <std::string (*text)(const RunSet& runs)>
+std::string unpriced(const RunSet& runs, const PriceSource&) {
+  return text(runs);
+}
+
 }  // namespace
 
 std::span<const ExportFormat> export_formats() {
   static constexpr std::array<ExportFormat, 5> formats{{
-      {"prometheus", "text for node_exporter's textfile collector", prometheus_text},
-      {"csv", "a row per record and metric", csv_text},
-      {"gbench", "Google Benchmark's JSON", gbench_text, cases_without_time},
-      {"bmf", "Bencher Metric Format", bmf_text, cases_without_figure},
-      {"trace", "the Chrome trace of one run, gzipped", trace_text},
+      {"prometheus", "text for node_exporter's textfile collector", unpriced<prometheus_text>},
+      {"csv", "a row per record and metric, with the cost of its case", csv_text},
+      {"gbench", "Google Benchmark's JSON", unpriced<gbench_text>, cases_without_time},
+      {"bmf", "Bencher Metric Format", unpriced<bmf_text>, cases_without_figure},
+      {"trace", "the Chrome trace of one run, gzipped", unpriced<trace_text>},
   }};
   return formats;
 }

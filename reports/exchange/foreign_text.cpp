@@ -52,9 +52,10 @@ class CsvFigures {
   void read_header(const CsvRow& first) {
     static const std::vector<std::string> needed = {"time", "machine", "case", "metric", "unit", "better", "value"};
     // What `assay export csv` writes besides.
-    static const std::vector<std::string> known = {"time",  "machine", "case",   "metric",     "unit",    "better",
-                                                   "value", "commit",  "low",    "high",       "of_peak", "device",
-                                                   "ranks", "host",    "status", "comparable", "reason"};
+    static const std::vector<std::string> known = {
+        "time",   "machine",    "case",   "metric",  "unit",    "better",      "value",
+        "commit", "low",        "high",   "of_peak", "device",  "ranks",       "host",
+        "status", "comparable", "reason", "usd",     "usd_per", "price_basis", "price_date"};
     columns_ = first.fields;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const std::string& column = columns_[i];

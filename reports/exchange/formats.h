@@ -3,6 +3,7 @@
 
 #include "harness/runs/groups.h"
 #include "harness/runs/run_set.h"
+#include "reports/cost/match.h"
 
 #include <string>
 #include <string_view>
@@ -11,7 +12,7 @@
 namespace assay::report {
 
 std::string prometheus_text(const RunSet& runs);
-std::string csv_text(const RunSet& runs);
+std::string csv_text(const RunSet& runs, const PriceSource& prices);
 std::string gbench_text(const RunSet& runs);
 // Cases that Google Benchmark's JSON has no place for: it is of times.
 std::vector<std::string> cases_without_time(const RunSet& runs);

@@ -28,6 +28,13 @@ std::string remarks(const Record& record, const Metric* metric) {
   return parts.empty() ? "" : fmt::format(" ({})", fmt::join(parts, "; "));
 }
 
+// Half the interval as a fraction of the figure; absent if there is none.
+std::optional<double> half_share(const Metric* metric) {
+  const auto half = metric ? half_width(*metric) : std::nullopt;
+  if (!half || !std::isfinite(*half / *metric->value)) return std::nullopt;
+  return *half / std::abs(*metric->value);
+}
+
 Cell sorted(Cell cell, double by) {
   cell.sort = by;
   return cell;
@@ -106,10 +113,9 @@ Cell figure_cell(const Metric* metric) {
 }
 
 Cell precision_cell(const Metric* metric) {
-  const auto half = metric ? half_width(*metric) : std::nullopt;
-  if (!half || !std::isfinite(*half / *metric->value)) return no_cell();
-  const double share = *half / std::abs(*metric->value);
-  return sorted({plus_minus(share), interval_json(metric->ci95), share > 0.05 ? Tone::warn : Tone::plain}, share);
+  const auto half = half_share(metric);
+  if (!half) return no_cell();
+  return sorted({precision_text(*half), interval_json(metric->ci95), *half > 0.05 ? Tone::warn : Tone::plain}, *half);
 }
 
 Cell reference_cell(const Metric* metric) {
@@ -124,7 +130,10 @@ Cell reference_cell(const Metric* metric) {
 Cell verdict_cell(const Record& record, const Metric* metric) {
   const Json data = {{"status", std::string(name_of(record.status))}, {"reason", record.reason}};
   switch (record.status) {
-    case Status::ok: return {"ok" + remarks(record, metric), data, Tone::good};
+    case Status::ok:
+      if (half_share(metric).value_or(0) > max_usable_half)
+        return {"ok, but no usable figure" + remarks(record, metric), data, Tone::warn};
+      return {"ok" + remarks(record, metric), data, Tone::good};
     case Status::failed: return {"FAILED" + remarks(record, metric), data, Tone::bad};
     case Status::error: return {"ERROR" + remarks(record, metric), data, Tone::bad};
     case Status::skipped: break;

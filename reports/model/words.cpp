@@ -9,4 +9,6 @@ std::string plus_minus(double fraction) {
   return fmt::format("± {:.{}f} %", percent, percent < 10 ? 1 : 0);
 }
 
+std::string precision_text(double half) { return half <= max_usable_half ? plus_minus(half) : "no usable figure"; }
+
 }  // namespace assay::report

@@ -49,7 +49,7 @@ Bars bars_of(const Ranking& ranking, const RankedCase& ranked, const std::string
     BarRow bar{ranking.kinds[row.kind].name, quantity_text(row.figure, ranked.metric->unit), {row.figure.value / end}};
     if (row.figure.interval) {
       bar.range = scaled(row.figure.interval, 1 / end);
-      bar.text += " " + plus_minus(*half_width(row.figure) / row.figure.value);
+      bar.text += " " + precision_text(*half_width(row.figure) / row.figure.value);
     }
     bar.link = row.entries.back()->anchor();
     bars.rows.push_back(std::move(bar));
@@ -79,7 +79,7 @@ Table table_of(const Ranking& ranking, const RankedCase& ranked, const std::stri
                             relative_cell(row),
                             quantity_cell(row.figure, ranked.metric->unit)};
     const auto half = half_width(row.figure);
-    cells.push_back(half ? Cell{plus_minus(*half / row.figure.value), interval_json(row.figure.interval)} : no_cell());
+    cells.push_back(half ? Cell{precision_text(*half / row.figure.value), interval_json(row.figure.interval)} : no_cell());
     if (mfu) cells.push_back(row.mfu ? share_cell(*row.mfu) : no_cell());
     for (const Basis basis : bases) {
       const Usd* usd = usd_of(row, basis);

@@ -4,6 +4,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "reports/model/cells.h"
+#include "reports/model/words.h"
 #include "reports/roofline/roofs.h"
 
 #include <fmt/format.h>
@@ -236,9 +237,13 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
         const auto range = quotient_range(*rate, *gemm, mfu);
         row.push_back({gemm->source, gemm->entry->record->key, Tone::plain, gemm->entry->anchor()});
         row.push_back(quantity_cell({gemm->value, gemm->range}, "FLOP/s"));
-        Cell cell{range ? fmt::format("{} ± {}", format_percent(mfu), format_percent((range->high - range->low) / 2))
-                        : format_percent(mfu),
-                  {{"value", mfu}, {"unit", "1"}, {"ci95", interval_json(range)}}};
+        const double half = range ? (range->high - range->low) / 2 : 0;
+        const bool usable = half <= max_usable_half * mfu;
+        Cell cell{!usable ? precision_text(half / mfu)
+                  : range ? fmt::format("{} ± {}", format_percent(mfu), format_percent(half))
+                          : format_percent(mfu),
+                  {{"value", mfu}, {"unit", "1"}, {"ci95", interval_json(range)}},
+                  usable ? Tone::plain : Tone::warn};
         cell.sort = mfu;
         row.push_back(std::move(cell));
       } else {

@@ -16,6 +16,7 @@ struct Amdahl {
   double time = 0;                        // T(1) of the fit, seconds; extrapolated if no single rank was measured
   double rms = 0;                         // root mean square of the relative residuals
   std::vector<double> residuals;          // ln(T / fit), one per point
+  bool applies = true;                    // false: more ranks are slower than fewer, which no serial fraction explains
   int freedom = 0;                        // 0: two sizes determine the fit and nothing is left to judge it by
 
   double at(int ranks) const;  // seconds

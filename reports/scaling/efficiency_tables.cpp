@@ -66,14 +66,14 @@ std::string command_for(const std::vector<Lone>& lone) {
 
 std::optional<Table> efficiency_table(const std::vector<Series>& series, Mode mode) {
   Table table{mode == Mode::strong ? "strong" : "weak",
-              mode == Mode::strong ? "Strong scaling, N0 T(N0) / (N T(N)): fixed global batch; exposed: communication"
-                                   : "Weak scaling, T(N0) / T(N): fixed batch per rank; exposed: communication",
+              mode == Mode::strong ? "Strong scaling, N0 T(N0) / (N T(N)): fixed global batch"
+                                   : "Weak scaling, T(N0) / T(N): fixed batch per rank",
               {{"series"},
                right("ranks"),
                right("time"),
                right("efficiency"),
                right("efficiency_ci95", "95 %"),
-               right("exposed"),
+               right("communication"),
                right("runs")}};
   for (const Series& each : series) {
     if (each.mode != mode) continue;
@@ -85,7 +85,7 @@ std::optional<Table> efficiency_table(const std::vector<Series>& series, Mode mo
       table.rows.push_back({series_cell, count_cell(point.ranks), quantity_cell(point.time, "s"),
                             i == 0 ? percent_cell({1}, Tone::faint) : percent_cell(share, tone_of(share.value)),
                             percent_interval_cell(share.interval),
-                            point.exposed ? percent_cell({*point.exposed}) : unknown_cell(),
+                            point.communication ? percent_cell({*point.communication}) : no_cell(),
                             count_cell(point.entries.size())});
     }
   }
@@ -95,7 +95,7 @@ std::optional<Table> efficiency_table(const std::vector<Series>& series, Mode mo
 std::optional<Table> excluded_table(const std::vector<Excluded>& excluded) {
   if (excluded.empty()) return std::nullopt;
   Table table{"kept_apart",
-              "Left out of the figures above",
+              "Left out of the figures above, or a series of its own",
               {{"case"}, {"ranks"}, {"reason"}, right("records"), {"place", "first one"}}};
   for (const Excluded& each : excluded) {
     Cell place = text_cell(each.first.place());

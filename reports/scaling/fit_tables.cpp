@@ -105,6 +105,14 @@ std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
                {"remark"}}};
   for (const StrongFit& fit : fits) {
     const Amdahl& amdahl = fit.amdahl;
+    if (!amdahl.applies) {
+      std::vector<Cell> cells(table.columns.size(), unknown_cell());
+      cells.front() = text_cell(fit.series->title);
+      cells[table.columns.size() - 2] = count_cell(fit.series->points.size());
+      cells.back() = text_cell("does not apply: more ranks are slower", Tone::warn);
+      table.rows.push_back(std::move(cells));
+      continue;
+    }
     std::string remark;
     if (amdahl.freedom == 0) remark = "determined by two sizes: no residual to judge it by";
     if (amdahl.serial == 0) remark = "no serial fraction: linear or faster";
@@ -123,36 +131,31 @@ std::optional<Table> amdahl_table(const std::vector<StrongFit>& fits) {
 
 std::optional<Table> prediction_table(const std::vector<SeriesPrediction>& predictions) {
   Table table{"prediction",
-              "The next world sizes, by a model of all sizes but the largest, which tests it",
+              "The next world sizes, by the model of `assay project`, tested on the largest size",
               {{"series"},
                right("ranks"),
                right("time"),
                right("time_ci95", "95 %"),
                right("efficiency"),
                right("hold_out_error", "error at the largest")}};
-  for (const auto& [series, prediction] : predictions) {
-    const auto row = [&, &title = series->title, &judged = prediction](int ranks, Cell time, Cell interval,
-                                                                       Cell share) {
-      Cell error = error_cell(judged.error, tone_of_rms(std::abs(judged.error)));
-      error.data["ranks"] = judged.held_out;
-      table.rows.push_back({text_cell(title), count_cell(ranks), std::move(time), std::move(interval), std::move(share),
-                            std::move(error)});
-    };
-    for (const Predicted& next : prediction.next) {
-      Cell share = percent_cell(next.efficiency);
-      if (next.efficiency.interval) share.data["ci95"] = interval_json(next.efficiency.interval);
-      row(next.ranks, quantity_cell(next.time, "s"), interval_cell(next.time.interval, "s"), std::move(share));
+  for (const auto& [series, projection] : predictions)
+    for (const Projected& size : projection.sizes) {
+      Cell share = size.time ? percent_cell(size.efficiency) : unknown_cell();
+      if (size.time && size.efficiency.interval) share.data["ci95"] = interval_json(size.efficiency.interval);
+      Cell error = error_cell(projection.error, tone_of_rms(std::abs(projection.error)));
+      error.data["ranks"] = projection.held_out;
+      table.rows.push_back(
+          {text_cell(series->title), count_cell(size.ranks),
+           size.time ? quantity_cell(*size.time, "s") : Cell{"cannot say", {{"value", nullptr}}, Tone::warn},
+           maybe_interval_cell(size.time, "s"), std::move(share), std::move(error)});
     }
-    for (const int ranks : prediction.undetermined)
-      row(ranks, {"cannot say", {{"value", nullptr}}, Tone::warn}, interval_cell(std::nullopt, "s"), unknown_cell());
-  }
   return table.rows.empty() ? std::nullopt : std::optional(std::move(table));
 }
 
 std::optional<Table> model_table(const std::vector<SeriesPrediction>& predictions) {
   if (predictions.empty()) return std::nullopt;
   Table table{"prediction_models",
-              "The models behind the predictions, tested on the largest world size, which was held out",
+              "The models behind the predictions; the largest world size is predicted from the smaller ones, too",
               {{"series"},
                {"model"},
                right("rms", "residual"),
@@ -160,14 +163,14 @@ std::optional<Table> model_table(const std::vector<SeriesPrediction>& prediction
                right("measured"),
                right("predicted"),
                right("error")}};
-  for (const auto& [series, prediction] : predictions)
+  for (const auto& [series, projection] : predictions)
     table.rows.push_back({text_cell(series->title),
-                          text_cell(prediction.model),
-                          rms_cell(prediction.rms),
-                          {plural(prediction.held_out, "rank"), prediction.held_out},
-                          quantity_cell({prediction.held_out_time}, "s"),
-                          quantity_cell(prediction.held_out_predicted, "s"),
-                          error_cell(prediction.error, tone_of_rms(std::abs(prediction.error)))});
+                          text_cell(projection.model),
+                          rms_cell(projection.rms),
+                          {plural(projection.held_out, "rank"), projection.held_out},
+                          quantity_cell({projection.held_out_time}, "s"),
+                          quantity_cell({projection.held_out_predicted}, "s"),
+                          error_cell(projection.error, tone_of_rms(std::abs(projection.error)))});
   return table;
 }
 
@@ -278,7 +281,7 @@ std::optional<Table> residual_table(const std::vector<FittedLine>& lines, const 
                           error_cell(error, tone_of_rms(std::abs(error)))});
   };
   for (const auto& [series, amdahl] : fits)
-    for (std::size_t i = 0; i < series->points.size(); ++i)
+    for (std::size_t i = 0; amdahl.applies && i < series->points.size(); ++i)
       row(series->title, "Amdahl", series->points[i].ranks, unknown_cell(), series->points[i].time,
           amdahl.at(series->points[i].ranks), amdahl.residuals[i]);
   for (const FittedLine& line : lines) {

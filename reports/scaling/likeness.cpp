@@ -141,15 +141,42 @@ std::string difference(const Entry& entry, const Likeness& own, const Entry& oth
   return joined(parts, "; ");
 }
 
+namespace {
+
+// Of a machine's name or of labels only what not all have: "AMD Zen 5", not all that both machines are.
+std::string own_parts(std::size_t aspect, const Likeness& own, std::span<const Likeness> all) {
+  const bool labels = static_cast<Aspect>(aspect) == Aspect::labels;
+  if (!labels && static_cast<Aspect>(aspect) != Aspect::hardware) return own[aspect];
+  const std::string separator = labels ? "\n" : ", ";
+  const auto parts_of = [&](const std::string& text) {
+    std::vector<std::string> parts;
+    for (std::size_t from = 0; from < text.size();) {
+      const std::size_t to = std::min(text.find(separator, from), text.size());
+      if (to > from) parts.push_back(text.substr(from, to - from));
+      from = to + separator.size();
+    }
+    return parts;
+  };
+  std::vector<std::string> kept = parts_of(own[aspect]);
+  const std::vector<std::string> whole = kept;
+  std::erase_if(kept, [&](const std::string& part) {
+    return std::ranges::all_of(all, [&](const Likeness& each) {
+      const std::vector<std::string> others = parts_of(each[aspect]);
+      return std::ranges::find(others, part) != others.end();
+    });
+  });
+  return fmt::format("{}", fmt::join(kept.empty() ? whole : kept, labels ? " " : ", "));
+}
+
+}  // namespace
+
 std::string distinction(const Likeness& own, std::span<const Likeness> all) {
   static constexpr std::array<const char*, aspect_count> names{"", "", "seed ", "protocol ", "threads per rank: ", ""};
   std::string text;
   for (std::size_t i = 0; i < aspect_count; ++i) {
     if (std::ranges::all_of(all, [&](const Likeness& each) { return each[i] == own[i]; })) continue;
-    std::string value = or_unknown(own[i]);
+    std::string value = or_unknown(own_parts(i, own, all));
     if (static_cast<Aspect>(i) == Aspect::protocol) value = value.substr(0, 8);
-    if (value.ends_with('\n')) value.pop_back();
-    std::ranges::replace(value, '\n', ' ');
     text += fmt::format(", {}{}", names[i], value);
   }
   return text;

@@ -37,9 +37,9 @@ const StrongFit* fit_of(const std::vector<StrongFit>& fits, const Series& series
   return nullptr;
 }
 
-const Prediction* prediction_of(const std::vector<SeriesPrediction>& predictions, const Series& series) {
+const Projection* projection_of(const std::vector<SeriesPrediction>& predictions, const Series& series) {
   for (const SeriesPrediction& each : predictions)
-    if (each.series == &series) return &each.prediction;
+    if (each.series == &series) return &each.projection;
   return nullptr;
 }
 
@@ -107,7 +107,7 @@ std::vector<Figure> time_pictures(const std::vector<Series>& all, const std::vec
                                      fmt::format(" to {} at {}", quantity_text(series.points.back().time, "s"),
                                                  plural(series.points.back().ranks, "rank"))};
     figure.curves.push_back(std::move(measured));
-    if (const StrongFit* fit = fit_of(fits, series)) {
+    if (const StrongFit* fit = fit_of(fits, series); fit && fit->amdahl.applies) {
       Curve curve{"Amdahl's form", Mark::line, {}, true};
       for (const double ranks : spread_out(low, high))
         curve.points.push_back({ranks, fit->amdahl.time * (fit->amdahl.serial + (1 - fit->amdahl.serial) / ranks)});
@@ -120,15 +120,16 @@ std::vector<Figure> time_pictures(const std::vector<Series>& all, const std::vec
       ideal.points.push_back(
           {ranks, series.points.front().time.value * (series.mode == Mode::strong ? low / ranks : 1)});
     figure.curves.push_back(std::move(ideal));
-    if (const Prediction* prediction = prediction_of(predictions, series)) {
+    if (const Projection* projection = projection_of(predictions, series)) {
       Curve model{"model", Mark::line, {}, true};
-      const double end = prediction->next.empty() ? high : prediction->next.back().ranks;
-      for (const double ranks : spread_out(low, end)) model.points.push_back({ranks, prediction->at(ranks)});
+      const double end = projection->sizes.empty() ? high : projection->sizes.back().ranks;
+      for (const double ranks : spread_out(low, end)) model.points.push_back({ranks, projection->at(ranks)});
       figure.curves.push_back(std::move(model));
       Curve next{"predicted", Mark::points, {}};
-      for (const Predicted& each : prediction->next) {
-        const std::string text = fmt::format("{} at {}", quantity_text(each.time, "s"), plural(each.ranks, "rank"));
-        next.points.push_back({static_cast<double>(each.ranks), each.time.value, each.time.interval, text});
+      for (const Projected& each : projection->sizes) {
+        if (!each.time) continue;
+        const std::string text = fmt::format("{} at {}", quantity_text(*each.time, "s"), plural(each.ranks, "rank"));
+        next.points.push_back({static_cast<double>(each.ranks), each.time->value, each.time->interval, text});
         phrases.push_back("predicted " + text);
       }
       if (!next.points.empty()) figure.curves.push_back(std::move(next));

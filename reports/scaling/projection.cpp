@@ -1,6 +1,5 @@
 #include "reports/scaling/projection.h"
 
-#include "reports/scaling/series.h"
 #include "reports/scaling/step_models.h"
 
 #include <fmt/format.h>
@@ -41,11 +40,31 @@ double resolution_of(const Series& series) {
   return std::max(best_resolution, std::sqrt(squares / static_cast<double>(series.points.size())));
 }
 
-Estimate efficiency_of(const Series& series, const Estimate& time, int ranks) {
-  Estimate base = series.points.front().time;
+// The best efficiency that may be projected.
+double best_efficiency(const Series& series) {
+  double best = 1;
+  for (std::size_t i = 1; i < series.points.size(); ++i) best = std::max(best, efficiency(series, i).value);
+  return best;
+}
+
+// Shortens a range of times, and gives it its efficiency, where more would be saved than the best efficiency allows.
+void limit(Projected& made, const Series& series) {
+  const WorldPoint& first = series.points.front();
+  const double best = best_efficiency(series);
+  Estimate base = first.time;
   // If the base has no interval, the projection's alone.
   if (!base.interval) base.interval = Interval{base.value, base.value};
-  return efficiency(series.mode, base, series.points.front().ranks, time, ranks);
+  const auto shortest = [&](double seconds) {
+    return seconds / best * (series.mode == Mode::strong ? static_cast<double>(first.ranks) / made.ranks : 1);
+  };
+  Estimate& time = *made.time;
+  time.value = std::max(time.value, shortest(base.value));
+  time.interval = Interval{std::max(time.interval->low, shortest(base.interval->low)),
+                           std::max(time.interval->high, shortest(base.interval->high))};
+  made.efficiency = efficiency(series.mode, base, first.ranks, time, made.ranks);
+  made.efficiency.value = std::min(made.efficiency.value, best);
+  made.efficiency.interval->low = std::min(made.efficiency.interval->low, made.efficiency.value);
+  made.efficiency.interval->high = std::min(made.efficiency.interval->high, best);
 }
 
 Projected project_to(const Series& series, const std::vector<TriedModel>& tried, const TriedModel& best,
@@ -76,11 +95,18 @@ Projected project_to(const Series& series, const std::vector<TriedModel>& tried,
     made.assumption = "the coefficients of " + std::string(best.model->name);
   if (!(std::max(-low, high) <= std::log(max_error_factor))) return made;
   made.time = Estimate{time, Interval{time * std::exp(low), time * std::exp(high)}};
-  made.efficiency = efficiency_of(series, *made.time, ranks);
+  limit(made, series);
   return made;
 }
 
 }  // namespace
+
+double Projection::at(double ranks) const {
+  const Terms x = chosen->at(ranks);
+  double sum = 0;
+  for (std::size_t j = 0; j < chosen->terms; ++j) sum += coefficients[j] * x[j];
+  return sum;
+}
 
 std::optional<Projection> project(const Series& series, std::span<const int> ranks) {
   if (series.points.size() < min_projected_worlds) return std::nullopt;
@@ -97,7 +123,9 @@ std::optional<Projection> project(const Series& series, std::span<const int> ran
                   largest.time.value,
                   held->predicted,
                   held->predicted / largest.time.value - 1,
-                  {}};
+                  {},
+                  best.model,
+                  best.fit.coefficients};
   for (const int size : ranks) {
     const auto known = std::ranges::find(series.points, size, &WorldPoint::ranks);
     if (known == series.points.end())

@@ -1,7 +1,7 @@
-// Times at world sizes that were not measured, as ranges: by the models of the report's prediction, fitted on all
-// sizes.
+// Times at world sizes that were not measured, as ranges: the one projection of reports and `assay project`.
 #pragma once
 
+#include "reports/scaling/fit.h"
 #include "reports/scaling/series.h"
 
 #include <optional>
@@ -25,6 +25,8 @@ struct Projected {
   std::string assumption = {};  // the main source of the interval's longer arm; empty if measured
 };
 
+struct StepModel;
+
 struct Projection {
   std::string model;  // text for people: "compute / N + serial"
   double rms = 0;     // relative, on all sizes
@@ -33,13 +35,19 @@ struct Projection {
   double held_out_predicted = 0;  // from the smaller sizes alone
   double error = 0;               // predicted / measured - 1
   std::vector<Projected> sizes;   // as asked for
+  const StepModel* chosen = nullptr;
+  Terms coefficients{};  // seconds of its terms
+
+  double at(double ranks) const;  // seconds, by the fit
 };
 
 // Absent with fewer than min_projected_worlds world sizes, or if no model fits.
 //
-// Chooses as predict() does, but fits all sizes. The range reaches, on logarithms, over all models that the measured
+// Chooses the model of step_models() with the lowest residual variance; of equal models, the one with fewer terms. The
+// range reaches, on logarithms, over all models that the measured
 // sizes do not refute, each with its own 95 % interval at that size. The error at the largest size, when only the
 // smaller ones are fitted, is added in quadrature; it grows in proportion to the ranks from the second largest size on.
+// No efficiency, and no end of its range, is above 100 %, or above the best one that the series measured.
 std::optional<Projection> project(const Series& series, std::span<const int> ranks);
 
 }  // namespace assay::report::scaling

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace assay::report {
 
@@ -52,7 +53,11 @@ Fits fit_all(const SeriesSet& training, const CollectiveSet& collectives) {
   Fits fits;
   for (const Series& series : training.series) {
     if (const auto amdahl = fit_amdahl(series)) fits.amdahl.push_back({&series, *amdahl});
-    if (const auto prediction = predict(series)) fits.predictions.push_back({&series, *prediction});
+    const int largest = series.points.back().ranks;
+    std::vector<int> next;
+    for (const int factor : {2, 4})
+      if (largest <= std::numeric_limits<int>::max() / factor) next.push_back(factor * largest);
+    if (auto projection = project(series, next)) fits.predictions.push_back({&series, std::move(*projection)});
   }
   for (const CollectiveSeries& series : collectives.series) fit_collective(series, fits);
   return fits;

@@ -3,6 +3,7 @@
 #include "harness/core/text.h"
 #include "harness/json/json.h"
 #include "harness/runs/figures.h"
+#include "harness/runs/step_shares.h"
 
 #include <fmt/format.h>
 
@@ -97,18 +98,13 @@ bool before(const Candidate* a, const Candidate* b) {
   return order(a) < order(b);
 }
 
-std::optional<double> exposed_share(const std::vector<Entry>& entries, double seconds) {
+// The mean share of communication of these records.
+std::optional<double> mean_communication(const std::vector<Entry>& entries) {
   double sum = 0;
   int count = 0;
-  for (const Entry& entry : entries) {
-    const Metric* exposed = find_metric(*entry.record, "exposed_communication");
-    if (!exposed || exposed->unit != "s" || !std::isfinite(*exposed->value)) continue;
-    sum += *exposed->value;
-    ++count;
-  }
-  if (count == 0) return std::nullopt;
-  const double share = sum / count / seconds;
-  return std::isfinite(share) ? std::optional(share) : std::nullopt;
+  for (const Entry& entry : entries)
+    if (const auto share = communication_share(*entry.record)) sum += share->pending, ++count;
+  return count > 0 ? std::optional(sum / count) : std::nullopt;
 }
 
 Series series_of(const Group& group, const std::string& title, ExclusionList& excluded) {
@@ -130,7 +126,7 @@ Series series_of(const Group& group, const std::string& title, ExclusionList& ex
       point.entries.push_back(member->entry);
     }
     point.time = pooled(times);
-    point.exposed = exposed_share(point.entries, point.time.value);
+    point.communication = mean_communication(point.entries);
     series.points.push_back(std::move(point));
   }
   return series;

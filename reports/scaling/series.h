@@ -38,9 +38,9 @@ enum class Mode { strong, weak };
 struct WorldPoint {
   int ranks = 1;
   int nodes = 1;
-  Estimate time;                       // seconds of a step or a run to quality, on the slowest rank
-  std::optional<double> exposed = {};  // exposed communication as a fraction of the step
-  std::vector<Entry> entries;          // one per run
+  Estimate time;                             // seconds of a step or a run to quality, on the slowest rank
+  std::optional<double> communication = {};  // the fraction of the step: communication_share()
+  std::vector<Entry> entries;                // one per run
 };
 
 struct Series {

@@ -5,7 +5,7 @@
 #include "reports/scaling/alpha_beta.h"
 #include "reports/scaling/amdahl.h"
 #include "reports/scaling/collectives.h"
-#include "reports/scaling/prediction.h"
+#include "reports/scaling/projection.h"
 #include "reports/scaling/ranks.h"
 #include "reports/scaling/series.h"
 
@@ -32,7 +32,7 @@ struct StrongFit {
 };
 struct SeriesPrediction {
   const Series* series = nullptr;
-  Prediction prediction;
+  Projection projection;
 };
 struct FittedLine {
   const CollectiveSeries* series = nullptr;

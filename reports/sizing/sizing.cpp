@@ -79,11 +79,12 @@ class Sizing {
     parallel::Held held = planner_.on(sheet, gpus);
     if (!held.fits) {
       const std::uint64_t short_by = held.total_bytes - *sheet.memory_bytes;
-      return reject(sheet, gpus,
-                    fmt::format("does not hold it: short by {} with micro_batch {}, zero {}, checkpointing {}",
-                                format_bytes(static_cast<double>(short_by)), held.micro_batch, held.layout.zero,
-                                held.checkpointing),
-                    true, short_by);
+      return reject(
+          sheet, gpus,
+          fmt::format("does not hold it: short by {} with micro_batch {}, zero {}, checkpointing {}{}",
+                      format_bytes(static_cast<double>(short_by)), held.micro_batch, held.layout.zero,
+                      held.checkpointing, answer_.precision == "fp8" && gpus > 1 ? "; ranks do not divide fp8" : ""),
+          true, short_by);
     }
     const Published& published = answer_.published;
     Candidate candidate{
@@ -138,9 +139,11 @@ class Sizing {
         answer_.would.push_back(fmt::format("{} x {}: --count {}", sheet.name, *more, *more));
       least_bytes = std::min(least_bytes.value_or(held.total_bytes), held.total_bytes);
     }
+    const char* divided =
+        answer_.precision == "fp8" ? "a precision that ranks divide, such as bf16 (fp8 they do not), or " : "";
     if (answer_.would.empty() && least_bytes)
       answer_.would.push_back(
-          fmt::format("hardware with {} for each rank", format_bytes(static_cast<double>(*least_bytes))));
+          fmt::format("{}hardware with {} for each rank", divided, format_bytes(static_cast<double>(*least_bytes))));
     for (const auto& [needed, flag] : {std::pair(&hours_needed_, "--deadline"), std::pair(&usd_needed_, "--max-usd")})
       if (*needed)
         answer_.would.push_back(fmt::format("{} x {}: {} {:.0f}", (*needed)->candidate.hardware,

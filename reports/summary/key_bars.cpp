@@ -28,7 +28,7 @@ Bars bars_of(const std::vector<KeyFigure>& figures, const std::vector<Beside>& b
     row.link = figure.entry->anchor();
     if (metric.ci95) {
       row.range = Interval{range.low / end, range.high / end};
-      row.text += " " + plus_minus(std::max(range.high - value, value - range.low) / value);
+      row.text += " " + precision_text(std::max(range.high - value, value - range.low) / value);
     }
     if (peaked) row.peak = peak / end;
     if (!others.values.empty()) row.reference = Interval{others.values.front() / end, others.values.back() / end};

@@ -3,6 +3,7 @@
 #include "harness/core/text.h"
 #include "harness/record/flags.h"
 #include "harness/runs/groups.h"
+#include "harness/statistics/knee.h"
 #include "reports/model/cells.h"
 
 #include <fmt/format.h>
@@ -39,8 +40,10 @@ void find_knee(Sweep& sweep) {
   for (std::size_t i = 0; i < sweep.points.size(); ++i)
     if (const Status status = sweep.points[i].entry->record->status; status == Status::ok || status == Status::failed)
       sweep.largest = i;
-  for (std::size_t i = 0; sweep.best && !sweep.knee; ++i)
-    if (sweep.points[i].throughput && rate(i) >= (1 - knee_share) * rate(*sweep.best)) sweep.knee = i;
+  std::vector<std::optional<double>> rates;
+  for (const SweepPoint& point : sweep.points)
+    rates.push_back(point.throughput ? point.throughput->value : std::nullopt);
+  sweep.knee = knee_of(rates);
 }
 
 std::string number(double value) { return fmt::format("{:.0f}", value); }
@@ -149,25 +152,29 @@ std::vector<Sweep> find_sweeps(const RunSet& runs) {
     for (const CaseRuns& one : group.cases) {
       const Record& record = *one.newest().record;
       const auto label = record.labels.find("sweep");
-      if (label == record.labels.end()) continue;
-      const auto value = param_number(record, label->second);
+      const bool listed = label == record.labels.end();
+      if (listed && !is_training(record)) continue;
+      const std::string parameter = listed ? "micro_batch" : label->second;
+      const auto value = param_number(record, parameter);
       if (!value) continue;
-      const Record rest = without(record, label->second);
+      const Record rest = without(record, parameter);
       const std::string key = fmt::format("{}\n{}\n{}\n{}\n{}", rest.family, rest.params.get().dump(), rest.device,
-                                          rest.world_ranks, label->second);
+                                          rest.world_ranks, parameter);
       const auto [place, fresh] = places.try_emplace(key, sweeps.size());
       if (fresh) {
         Sweep& sweep = sweeps.emplace_back();
-        sweep.parameter = label->second;
+        sweep.parameter = parameter;
         sweep.title = case_title(rest);
         if (rest.world_ranks > 1) sweep.title += fmt::format(", {} ranks", rest.world_ranks);
         if (machines.size() > 1) sweep.title += ", " + group.title;
       }
       Sweep& sweep = sweeps[place->second];
+      sweep.planned = sweep.planned || !listed;
       const bool unfit = flag::has(record.flags, flag::does_not_fit);
       (unfit ? sweep.unfit : sweep.points).push_back({*value, &one.newest(), valid_throughput(record)});
     }
   }
+  std::erase_if(sweeps, [](const Sweep& one) { return !one.planned && one.points.size() < min_listed; });
   for (Sweep& sweep : sweeps) {
     for (auto* points : {&sweep.points, &sweep.unfit})
       std::ranges::stable_sort(*points, [](const auto& a, const auto& b) { return a.value < b.value; });

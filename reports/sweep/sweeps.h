@@ -23,6 +23,7 @@ struct SweepPoint {
 // Cases of one machine that differ only in the parameter that was swept. Points into the RunSet.
 struct Sweep {
   std::string parameter;
+  bool planned = false;            // the plan swept it; otherwise it listed values
   std::string title;               // title of the case, without the parameter
   std::vector<SweepPoint> points;  // points that fit by the plan, in ascending order of the values
   std::vector<SweepPoint> unfit;   // points that do not fit by the plan
@@ -33,10 +34,11 @@ struct Sweep {
   // The smallest value that does not fit; null if the sweep ended without one.
   const SweepPoint* beyond() const { return unfit.empty() ? nullptr : &unfit.front(); }
 };
-inline constexpr double knee_share = 0.03;
 
+// Values of a parameter that a plan sweeps, and lists of at least min_listed micro-batches of a training case.
+inline constexpr std::size_t min_listed = 3;
 std::vector<Sweep> find_sweeps(const RunSet& runs);
-// Section "sweeps"; empty if no run has a sweep.
+// Section "sweeps"; empty without one.
 std::vector<Section> sweep_sections(const std::vector<Sweep>& sweeps);
 // The JSON of all sweeps.
 Json sweeps_json(const std::vector<Sweep>& sweeps);

@@ -47,6 +47,16 @@ class Compare(AssayCase):
         self.assertEqual(case["ci95"]["noise"], "between runs")
         self.assertLess(case["ci95"]["high"], 1)
 
+    def test_two_runs_as_arguments_are_base_and_head(self):
+        (base,), (head,) = self.values("b", 100), self.values("h", 50)
+        named = self.assay("compare", "--base", base, "--head", head)
+        done = self.assay("compare", base, head)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (1, named.stdout, named.stderr))
+        self.refused("compare", base, says=["two runs are base and head", "--base DIR", "1 run"])
+        self.refused("compare", base, head, head, says="3 runs")
+        self.refused("compare", base, head, "--head", head, says="--head DIR")
+        self.refused("compare", "--base", base, says="--head is required")
+
     def test_the_user_sets_the_tolerance(self):
         base, head = self.values("b", 100, 101, 99), self.values("h", 90, 91, 89)
         for tolerance in ("20%", "0.2", "20 %"):

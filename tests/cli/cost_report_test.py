@@ -54,6 +54,12 @@ class CostReport(AssayCase):
         self.assertIn("more than 90 days older than the run", out)
         self.assertIn("1 of 8 GPUs used", out)
 
+    def test_the_price_of_gpus_that_a_run_on_a_cpu_had_not(self):
+        self.priced(run={"labels": {"instance_type": "p5.48xlarge"}})
+        rows, out = self.costs("r")
+        self.assertIn("the price is for 8 x H100, the run used none", rows[0]["warnings"])
+        self.assertIn("the price is for 8 x H100, the run used none", out)
+
     def test_own_file_wins(self):
         self.priced(run={"labels": {"instance_type": "p5.48xlarge"}})
         self.own(instance_type="p5.48xlarge")

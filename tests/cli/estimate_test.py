@@ -153,6 +153,27 @@ class Estimate(AssayCase):
         unknown = self.estimate("gpt2-tiny", "", "--hardware", "epyc-7763", code=3)
         self.assertEqual((unknown["fits"], unknown["short_by_bytes"]), (None, None))
 
+    def test_estimate_and_size_have_one_step_and_one_number_of_gpus(self):
+        """Both plan for the recipe's length in bf16, and the fewest GPUs of one are those of the other."""
+        read = self.estimate("llama-8b", "", "--hardware", "h100-sxm", code=1)
+        done = self.assay("size", "llama-8b", "--tokens", "1e9", "--hardware", "h100-sxm", "--count", "1,2,4,8", "--json")
+        sized = json.loads(done.stdout)
+        self.assertEqual((read["step"]["precision"], read["step"]["seq"]), (sized["precision"], sized["seq"]))
+        proposed = {int(dict(pair.split("=") for pair in other["set"].split(","))["dp"]) for other in read["would_fit"]}
+        self.assertEqual(min(proposed), min(each["gpus"] for each in sized["ranked"]))
+
+    def test_fp8_is_not_divided(self):
+        done = self.assay("estimate", "llama-8b", "--set", "precision=fp8", "--hardware", "h100-sxm")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ranks do not divide what is trained in fp8 (zero); precision=bf16 can be divided", done.stdout)
+        self.assertNotIn("zero=3 on 1024", done.stdout)
+
+    def test_remarks_are_short(self):
+        text = self.assay("estimate", "llama-8b").stdout
+        remarks = text[text.index("published formulas"):]
+        self.assertLess(len(remarks), len(text) / 2 + 100)
+        self.assertLess(max(map(len, text.splitlines())), 121)
+
     def test_the_largest_micro_batch_that_fits_is_named(self):
         read = self.estimate("llama-1b", "precision=bf16,micro_batch=256", "--hardware", "h100-sxm", code=1)
         fits = next(other["set"] for other in read["would_fit"] if other["set"].startswith("micro_batch="))

@@ -120,6 +120,18 @@ class Export(AssayCase):
         self.assertEqual(rows[1]["value"], "")
         self.assertEqual(rows[2]["case"], "'=cmd|' /C calc'!A0,\"q\"", "no formula")
 
+    def test_csv_has_what_a_case_costs(self):
+        """36 USD an hour are 1 USD in 100 s, in which 1e4 tokens per second are a million."""
+        step = self.record("transformer/model=gpt2-tiny", family="transformer", params={"model": "gpt2-tiny"},
+                           metrics=[metric("throughput", 1e4, "tokens/s"), metric("step_time", 0.1, "s", better="lower")])
+        rows = self.export("csv", step)
+        self.assertEqual({row["usd"] for row in csv.DictReader(io.StringIO(rows, newline=""))}, {""})
+        done = self.assay("export", "csv", "r", "--price", "36", "--out", "c.csv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for row in csv.DictReader(io.StringIO((self.dir / "c.csv").read_text(), newline="")):
+            self.assertEqual((float(row["usd"]), row["usd_per"], row["price_basis"]), (1, "million tokens", "--price"))
+        self.assertEqual(self.assay("import", "csv", "c.csv", "--out", "again").returncode, 0)
+
     def test_gbench(self):
         document = json.loads(self.export("gbench", self.record(), self.record(HOSTILE)))
         mine = [one for one in document["benchmarks"] if one["run_name"] == "memory/op=copy"]

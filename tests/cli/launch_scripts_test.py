@@ -147,5 +147,77 @@ class LaunchScripts(AssayCase):
                     gate=self.binary, ASSAY_GATE_BUDGET="2s", ASSAY_ROOT=str(machine.root), ASSAY_HOST=self.dir.name)
 
 
+
+def blocks(text):
+    """The members of a YAML file's outermost mapping: text of one line, or the lines below them, without indentation."""
+    found, name = {}, None
+    for line in text.splitlines():
+        if line[:1] not in ("", " ", "#"):
+            name, _, rest = line.partition(":")
+            found[name] = rest.split(" #")[0].strip().removeprefix("|")
+        elif name and line.strip() and not line.startswith("#"):
+            found[name] += "\n" + line[2:]
+    return found
+
+
+class SkyPilot(AssayCase):
+    """The task, and the script that runs it on a machine of each type, with a sky and an rsync that a test writes."""
+
+    def test_the_task_names_commands_and_plans_that_exist(self):
+        text = (LAUNCH / "skypilot.yaml").read_text()
+        task = blocks(text)
+        self.assertEqual(sorted(task), ["envs", "file_mounts", "name", "resources", "run", "setup"])
+        shell = subprocess.run(["bash", "-n"], input=task["setup"] + "\n" + task["run"], capture_output=True, text=True)
+        self.assertEqual((shell.returncode, shell.stderr), (0, ""))
+        commands = re.findall(r"^ *~/assay/assay (\w+)(.*)", task["run"], re.M)
+        self.assertEqual([command for command, _ in commands], ["audit", "run"])
+        for command, rest in commands:
+            done = self.assay(command, "--help")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for flag in re.findall(r"--[a-z-]+", rest):
+                self.assertIn(flag, done.stdout)
+        plans = [re.search(r"PLAN: (\w+)", task["envs"])[1], re.search(r"PLAN=([\w-]+)", text)[1]]
+        known = self.assay("list", "plans").stdout
+        for plan in plans:
+            self.assertRegex(known, rf"(?m)^ *{plan}\b")
+        self.assertIn("build/package", task["file_mounts"])
+
+    def test_what_the_task_runs(self):
+        """With an assay that writes its words down."""
+        home = self.dir / "home"
+        program = self.write("home/assay/assay", f'#!/bin/bash\nprintf "%s " "$@" >> {self.dir}/calls; echo >> {self.dir}/calls; [ $1 = run ]')
+        program.chmod(0o755)
+        env = {**os.environ, "HOME": str(home), "PLAN": "gpu-quick",
+               "SKYPILOT_CLUSTER_INFO": '{"cloud": "AWS", "region": "us-east-1", "zone": null}'}
+        done = subprocess.run(["bash", "-c", blocks((LAUNCH / "skypilot.yaml").read_text())["run"]], env=env,
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.dir / "calls").read_text().splitlines()[1].strip(),
+                         f"run gpu-quick --out {home}/run --label provider=aws --label region=us-east-1")
+
+    def measure(self, *words):
+        for name in ("sky", "rsync"):
+            self.write("bin/" + name, f'#!/bin/bash\necho "{name} $*" >> {self.dir}/calls\n'
+                       f'[ "{name} $1 $4" != "$FAILS" ]\n').chmod(0o755)
+        env = {**os.environ, "PATH": f"{self.dir}/bin:{os.environ['PATH']}", "FAILS": "sky launch assay-l4-1"}
+        done = subprocess.run([LAUNCH / "skypilot.sh", *words], cwd=self.dir, env=env, capture_output=True, text=True)
+        return done, sorted((self.dir / "calls").read_text().splitlines())
+
+    def test_every_type_is_launched_copied_back_and_ended(self):
+        done, calls = self.measure("quick", "H100:8", "p5.48xlarge")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        task = LAUNCH / "skypilot.yaml"
+        self.assertEqual(calls, sorted([
+            f"sky launch --yes -c assay-h100-8 --gpus H100:8 --env PLAN=quick {task}", "rsync -a assay-h100-8:run/ runs/h100-8/",
+            "sky down --yes assay-h100-8", f"sky launch --yes -c assay-p5-48xlarge --instance-type p5.48xlarge --env PLAN=quick {task}",
+            "rsync -a assay-p5-48xlarge:run/ runs/p5-48xlarge/", "sky down --yes assay-p5-48xlarge"]))
+
+    def test_a_run_that_fails_is_copied_and_its_machine_ended(self):
+        done, calls = self.measure("quick", "L4:1", "H100:8")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("rsync -a assay-l4-1:run/ runs/l4-1/", calls)
+        self.assertIn("sky down --yes assay-l4-1", calls)
+
+
 if __name__ == "__main__":
     unittest.main()

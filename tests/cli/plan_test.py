@@ -22,7 +22,7 @@ class DryRun(AssayCase):
         self.assertEqual(len(rows), 2)
         self.assertTrue(rows[1].startswith("gemm/dtype=f32/m=128/n=64/k=64/transpose=nn/cache=cold/duration=burst "))
         self.assertIn("1.05 MFLOP", rows[1])   # 2 * 128 * 64 * 64
-        self.assertRegex(total, r"^plan p on cpu: 2 cases, about .* at most")
+        self.assertRegex(total, r"^plan p on cpu: 2 cases, about .*, .* of memory at most")
         self.assertEqual(places.split(), ["ranks", "rank", "host", "NUMA", "GPU", "CPUs"])
         self.assertRegex(seat, r"^ +1 +0 +\S+ +(\d+|-) +- +\d+[-,\d]*$")
         self.assertEqual(list(self.dir.iterdir()), [plan])   # nothing ran, nothing was written
@@ -68,6 +68,11 @@ class DryRun(AssayCase):
         for text, says in (("n1 slots=two\n", ":1: slots=two: must be"), ("n1\nn2 slot=2\n", ":2: "), ("# none\n", "names no host")):
             self.refused("run", "launch", "--dry-run", "--hostfile", self.write("h.txt", text), says=says)
         self.refused("run", "launch", "--hostfile", "/nowhere/h", says="cannot read /nowhere/h: No such file")
+
+    def test_a_plan_for_gpus_and_a_model_are_refused_with_the_nearest_choice(self):
+        self.refused("run", "gpu-quick", "--device", "cpu", says=['"gpu-quick" is for GPUs', "assay run quick"])
+        self.assertFalse((self.dir / "runs").exists())
+        self.refused("run", "llama-1b", says="a model: assay run llama model=llama-1b")
 
     def test_targets_are_plans_families_and_files(self):
         self.assertEqual(self.keys("launch"), self.keys(self.plan({"family": "launch"})))

@@ -64,6 +64,29 @@ class Project(AssayCase):
         self.assertLess(size["usd"]["low"], size["usd"]["value"])
         self.assertIsNone(self.project(run, "--ranks", "16")[0]["projected"][0]["usd"])
 
+    def test_the_report_projects_the_same_and_nothing_is_better_than_linear(self):
+        """A series that keeps 99 %."""
+        run = self.run_dir(*[step(n, 1 if n == 1 else 1.01 - 0.01 * (n == 4), "weak") for n in (1, 2, 4)])
+        (series,) = self.project(run, "--ranks", "8,16,512")
+        for size in series["projected"]:
+            if size["efficiency"]:
+                self.assertLessEqual(size["efficiency"]["high"], 1)
+        self.report_of(run)
+        self.assay("report", run, "--json=out.json")
+        rows = {row["ranks"]: row for row in self.tables()["prediction"]}
+        for size in series["projected"][:2]:
+            row = rows[size["ranks"]]
+            self.assertEqual(row["time"]["value"], size["seconds"]["value"])
+            self.assertEqual(row["time_ci95"], [size["seconds"]["low"], size["seconds"]["high"]])
+            self.assertEqual(row["efficiency"]["value"], size["efficiency"]["value"])
+
+    def test_more_slower_ranks_have_no_serial_fraction(self):
+        run = self.run_dir(step(1, 1), step(2, 3), step(4, 5))
+        self.assay("report", run, "--json=out.json")
+        (row,) = self.tables()["amdahl"]
+        self.assertIn("does not apply: more ranks are slower", row["remark"])
+        self.assertIsNone(row["serial"])
+
     def test_three_world_sizes_are_needed(self):
         run = self.run_dir(step(1, 8), step(2, 5))
         self.refused("project", run, "--ranks", "8", code=3, says=["at 3 world sizes", "the most here is 2", "--ranks 1,2,4"])

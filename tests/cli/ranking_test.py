@@ -56,6 +56,21 @@ class Ranking(AssayCase):
             self.assertNotAlmostEqual(row["median"]["value"], mean, delta=1)
             self.assertNotEqual(row.get("hosts"), 9)
 
+    def test_the_sides_of_compare_have_the_same_table(self):
+        runs = {kind: [self.machine(kind, number, factor) for number, factor in enumerate((0.99, 1, 1.01))]
+                for kind in ("p5.48xlarge", "a3-megagpu-8g")}
+        base, head = runs.values()
+        ranking, _ = self.ranked([*base, *head])
+        tables = self.tables()
+        done = self.assay("compare", "--base", *base, "--head", *head, "--prices", self.prices(), "--json=out.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Fastest: a3-megagpu-8g, 8.0 % ahead of p5.48xlarge.", done.stdout)
+        self.assertEqual(self.tables()["ranking_1"], tables["ranking_1"])
+        self.assertEqual(json.loads((self.dir / "out.json").read_text())["ranking"], ranking)
+        # One kind of machine on both sides has no ranking.
+        self.assay("compare", "--base", base[0], "--head", base[1], "--json=out.json")
+        self.assertNotIn("ranking_1", self.tables())
+
     def test_one_machine_each_is_called_a_tie(self):
         _, out = self.ranked(self.machines([1]))
         self.assertIn("Fastest: a tie of a3-megagpu-8g and p5.48xlarge", out)

@@ -12,7 +12,8 @@ def step(world, seconds, scaling="strong", arm=None, **members):
               "family": "transformer", "params": {"model": "gpt2-tiny", "micro_batch": 4, "scaling": scaling},
               "world": {"ranks": world}, "status": "ok",
               "metrics": [{"name": "step_time", "value": seconds, "unit": "s", "ci95": ci95},
-                          {"name": "exposed_communication", "value": seconds / 10, "unit": "s"}]}
+                          {"name": "exposed_communication", "value": seconds / 50, "unit": "s"}],
+              "spans": {"forward": seconds / 2, "exposed_communication": seconds / 10}}
     record.update(members)
     return record
 
@@ -41,10 +42,24 @@ class ScalingReport(AssayCase):
         self.assertAlmostEqual(row["efficiency"]["value"], 0.8)
         self.assertAlmostEqual(row["efficiency_ci95"][0], 0.8 / 1.050338, places=6)
         self.assertAlmostEqual(row["efficiency_ci95"][1], 0.8 * 1.050338, places=6)
-        self.assertAlmostEqual(row["exposed"]["value"], 0.1)
+        self.assertAlmostEqual(row["communication"]["value"], 0.1)
         self.assertAlmostEqual(tables["weak"][1]["efficiency"]["value"], 0.75)
         self.assertEqual(tables["weak"][1]["efficiency_ci95"], [None, None])
         self.assertIn("80 %", out)
+
+    def test_three_commands_print_one_share_of_communication(self):
+        """10 % of the step waits for a collective; muting the exchange saves 2 %."""
+        run = self.run_dir(step(1, 8), step(2, 5))
+        tables, out = self.report(run)
+        self.assertEqual([row["communication"]["value"] for row in tables["strong"]], [0.1, 0.1])
+        self.assertEqual([row["exposed_communication"] for row in tables["steps"]], [0.1, 0.1])
+        self.assertEqual(tables["steps"][1]["muted"]["value"], 0.02)
+        self.assertIn("10 % of the step is communication, by muting 2 %, because a rank that waits",
+                      (self.dir / "out.md").read_text())
+        rule = self.diagnosis(run)["comm-exposed"]
+        self.assertEqual((rule["state"], rule["evidence"][0]["value"]), ("warn", 0.1))
+        self.assertAlmostEqual(rule["ceiling"], 1 / 0.98)
+        self.assertIn("10 % of a step is communication", self.assay("diagnose", run).stdout)
 
     def test_world_sizes_of_several_runs_join(self):
         for ranks in (1, 2, 4, 8):

@@ -178,7 +178,9 @@ class Size(AssayCase):
     def test_what_ranks_cannot_divide_needs_more_memory(self):
         read = self.size("--set", "precision=fp8,seq=4096", "--hardware", "h100-sxm", "--count", "8", code=1)
         needed = 80000000000 + read["rejected"][0]["short_by_bytes"]
-        self.assertEqual(read["would_fit"], [f"hardware with {needed / 2**30:.0f} GiB for each rank"])
+        self.assertEqual(read["would_fit"], ["a precision that ranks divide, such as bf16 (fp8 they do not), or "
+                                             f"hardware with {needed / 2**30:.0f} GiB for each rank"])
+        self.assertIn("ranks do not divide fp8", read["rejected"][0]["reason"])
 
     def test_budget_and_deadline(self):
         words = ["--set", "seq=4096", "--hardware", "h100-sxm", "--count", "8..64", "--anchor", "h100-sxm=10000"]

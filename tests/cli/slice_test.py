@@ -74,6 +74,25 @@ class Slice(AssayCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"slice of \S*deep.*tokens/s")
 
+    def test_it_has_a_cost_flops_and_a_limit(self):
+        """As a training step has them: FLOPs, MFU where a sheet has a peak, the parts of the step, USD, what holds it back."""
+        record, metrics = self.slices()
+        if metrics["predicted_step_time"]["value"] is None:
+            self.skipTest("nothing to add up on a busy machine")
+        step, flops = metrics["predicted_step_time"]["value"], metrics["model_flops"]
+        self.assertGreater(flops["value"] * step, 6 * 2 * 16 * LAYERS * 4 * 32 * 32, "6 FLOP a weight and token at least")
+        self.assertEqual((flops["unit"], flops["better"], metrics["mfu"]["unit"]), ("FLOP/s", "higher", "1"))
+        spans = record["spans"]
+        self.assertGreater(spans["forward"] + spans["backward"], 0.2 * step)
+        done = self.assay("report", "out", "--price", "3.6", "--json=out.json")
+        tables = self.tables()
+        usd = {row["per"]: row["usd"]["value"] for row in tables["cost"]}
+        self.assertAlmostEqual(usd["million tokens"], 1e-3 * 1e6 / metrics["predicted_throughput"]["value"], places=6)
+        [row] = tables["steps"]
+        self.assertAlmostEqual(row["forward"], spans["forward"] / max(step, sum(spans[name] for name in (
+            "data_wait", "forward", "backward", "exposed_communication", "optimizer"))), places=6)
+        self.assertNotIn("no training step was measured", done.stdout)
+
     def test_a_config_json(self):
         path = self.write("small/config.json", {
             "model_type": "qwen2", "vocab_size": 64, "max_position_embeddings": 64, "hidden_size": 32,

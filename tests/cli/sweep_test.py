@@ -60,6 +60,42 @@ class Sweeps(AssayCase):
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual(len(self.records("out")), len(records), "nothing was left to run")
 
+    def test_a_list_of_micro_batches_has_a_knee_and_a_picture(self):
+        def step(micro_batch, rate):
+            return {"schema": 2, "key": f"transformer/model=gpt2-tiny/micro_batch={micro_batch}", "family": "transformer",
+                    "params": {"model": "gpt2-tiny", "micro_batch": micro_batch}, "status": "ok", "device": "cpu",
+                    "metrics": [{"name": "throughput", "value": rate, "unit": "tokens/s", "better": "higher"}]}
+        self.run_dir(step(1, 50), step(2, 99), step(8, 100))
+        sweep, = self.report_of("r")["sweeps"]
+        self.assertEqual((sweep["parameter"], sweep["knee"], sweep["best"]), ("micro_batch", 2, 8))
+        self.assay("report", "r", "--html", "r.html")
+        self.assertIn("sweep-picture-1", (self.dir / "r.html").read_text())
+        self.run_dir(step(1, 50), step(2, 99), name="two")
+        self.assertEqual(self.report_of("two")["sweeps"], [])
+
+    def test_a_sweep_ends_two_doublings_after_its_knee(self):
+        """Values that earlier parts of a run measured count: the rest is skipped, with the knee."""
+        entry = {"family": "transformer", "model": "gpt2-tiny", "seq": 16, "threads": 1, "micro_batch": "sweep",
+                 "protocol": {"max_seconds": "20ms", "warmup_seconds": "1ms", "min_samples": 3}}
+        done = self.assay("run", self.plan(entry), "--out", "out", "--filter", "micro_batch=([124]|64|128)/")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        run = self.dir / "out"
+        lines = (run / "records.jsonl").read_text().splitlines()
+        kept = []
+        for record in map(json.loads, lines):
+            if "/micro_batch=1/" in record["key"] or "/micro_batch=2/" in record["key"] or "/micro_batch=4/" in record["key"]:
+                for metric in record["metrics"]:
+                    if metric["name"] == "throughput":
+                        metric["value"] = 1e12
+                kept.append(json.dumps(record))
+        (run / "records.jsonl").write_text("\n".join(kept) + "\n")
+        again = self.assay("run", "--resume", "out")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        skipped = [record for record in self.records("out") if record["status"] == "skipped"]
+        self.assertEqual(len(skipped), 2)
+        for record in skipped:
+            self.assertIn("two doublings after the knee of the sweep, micro_batch=1", record["reason"])
+
     def test_what_has_no_sweep_is_refused(self):
         of = "these have: micro_batch, seq"
         self.refused("run", "transformer", "--set", "transformer.accumulate=sweep",

@@ -36,16 +36,10 @@ parallel::TransformerShape shape_of(const transformer::Config& c, const training
 }
 
 // Why each figure differs from the plan's.
-constexpr const char* korthikanti_differs =
-    "16-bit activations with dropout masks; here there is no dropout, activations have the step's precision, attention "
-    "keeps only the logarithms of its sums (theirs are what its selective recomputation is about), and logits are held "
-    "a block at a time";
+constexpr const char* korthikanti_differs = "16-bit activations with dropout masks, and all logits at once";
 constexpr const char* megatron_differs =
-    "18 bytes per parameter, as here in 16 bits on a GPU; its activations assume selective recomputation and dropout, "
-    "and ignore gated MLPs and shared heads of keys";
-constexpr const char* zero_differs =
-    "16 bytes per parameter with 16-bit gradients; here gradients are f32: 18 bytes in 16 bits, 16 in f32; "
-    "communication buffers are not counted";
+    "18 bytes per parameter, selective recomputation, dropout; no gated MLP, no shared keys";
+constexpr const char* zero_differs = "16 bytes per parameter, no communication buffers; here 18 in 16 bits, 16 in f32";
 
 Json formulas_json(const Answer& answer) {
   using namespace parallel;
@@ -87,20 +81,23 @@ std::string judgement_text(const Answer& answer) {
   if (*answer.fits) return text + fmt::format("fits its {}, with {} to spare\n", size(memory), size(memory - total));
   text += fmt::format("does not fit its {}: short by {}\n", size(memory), size(total - memory));
   if (answer.others.empty())
-    text += "  nothing would fit: no smaller micro_batch, not checkpointing=full, not zero=3 on 1024 ranks\n";
+    text += fmt::format("  nothing would fit: no smaller micro_batch, not checkpointing=full, {}\n",
+                        answer.made.settings.precision == "fp8"
+                            ? "and ranks do not divide what is trained in fp8 (zero); precision=bf16 can be divided"
+                            : "not zero=3 on 1024 ranks");
   for (const Alternative& other : answer.others)
     text += fmt::format("  would fit: --set {}  ({})\n", other.set, size(other.estimate.total()));
   return text;
 }
 
 std::string formulas_text(const Json& formulas) {
-  std::string text = "\npublished formulas, for comparison\n";
+  std::string text = "\npublished formulas, and what they assume (sources: --json)\n";
   for (const auto& [name, what] : {std::pair("korthikanti", "of activations"),
                                    {"megatron", "of weights, optimizer and activations"},
                                    {"zero", "of weights, gradients and optimizer"}})
     if (const Json& formula = formulas[name]; !formula.is_null())
-      text += fmt::format("  {:<12} {} {}; {}\n  {:<12} differs: {}\n", name, size(formula["value"].get<double>()),
-                          what, formula["source"].get<std::string>(), "", formula["differs"].get<std::string>());
+      text += fmt::format("  {:<12} {:>10} {}; {}\n", name, size(formula["value"].get<double>()), what,
+                          formula["differs"].get<std::string>());
   return text;
 }
 

@@ -8,12 +8,10 @@ namespace assay::estimate {
 
 namespace {
 
-constexpr const char* default_precision = "precision=bf16";  // what GPUs are rented for
 constexpr std::int64_t max_micro_batch = 4096, max_ranks = 1024;
 
 MemoryEstimator make_estimator(const std::string& model, const std::vector<std::string>& sets) {
   MemoryEstimator made(model);
-  made.set({default_precision});
   made.set(sets);
   return made;
 }

@@ -60,6 +60,7 @@ MemoryEstimator::MemoryEstimator(const std::string& model)
       params_(training::default_params(*loaded_.family)) {
   for (const ParamSpec& spec : schema_) params_.set(spec.name, spec.defaults.front());
   params_.set("model", model);
+  params_.set("precision", std::string("bf16"));  // what machines are bought and rented for
 }
 
 void MemoryEstimator::set(const std::vector<std::string>& texts) {
@@ -205,7 +206,13 @@ std::optional<Alternative> MemoryEstimator::with_more_ranks(const std::vector<Ch
   for (std::int64_t dp = std::max<std::int64_t>(2, params_.integer("dp")); dp <= max_ranks; dp *= 2)
     for (int zero = std::max(1, layout_of(params_).zero); zero <= parallel::max_zero; ++zero)
       layouts.push_back({.dp = dp, .zero = zero});
-  for (MemoryEstimate& made : on(changes, layouts)) {
+  std::vector<MemoryEstimate> planned;
+  try {
+    planned = on(changes, layouts);
+  } catch (const UsageError&) {
+    return std::nullopt;  // this model or precision cannot recompute that
+  }
+  for (MemoryEstimate& made : planned) {
     if (!fits(made).value_or(false)) continue;
     std::vector<Change> divided = changes;
     divided.emplace_back("dp", made.layout.dp);
@@ -227,11 +234,18 @@ std::vector<Alternative> MemoryEstimator::alternatives() const {
   if (kept == "none") add(fitting(selective));
   if (kept != "full") add(fitting(full));
   if (all.empty() && kept != "full") add(with_smaller_batch(full));
-  add(with_more_ranks({}));
-  if (!all.empty()) return all;
-  std::vector<Change> least = full;
-  least.emplace_back("micro_batch", std::int64_t{1});
-  add(with_more_ranks(least));
+  const bool on_as_many = !all.empty();
+  auto as_asked = with_more_ranks({});
+  const auto ranks = [](const std::optional<Alternative>& found) { return found ? found->estimate.layout.dp : 0; };
+  std::optional<Alternative> fewest;
+  if (!on_as_many)
+    for (const std::string_view word : nn::words(nn::Checkpointing{})) {
+      auto found = with_more_ranks({{"checkpointing", std::string(word)}, {"micro_batch", std::int64_t{1}}});
+      if (found && (!fewest || ranks(found) < ranks(fewest))) fewest = std::move(found);
+    }
+  const bool fewer = fewest && (!as_asked || ranks(fewest) < ranks(as_asked));
+  add(std::move(as_asked));
+  if (fewer) all.push_back(std::move(*fewest));
   return all;
 }
 

@@ -36,8 +36,8 @@ nn::DeviceProfile profile_of(const HardwareSheet& sheet);
 
 class MemoryEstimator {
  public:
-  // A model of configs/models by name, or a file; on a CPU, or on a GPU if only those have the precision. Throws
-  // UsageError for a file that does not describe a model.
+  // A model of configs/models by name, or a file, in bf16; on a CPU, or on a GPU if only those have the precision.
+  // Throws UsageError for a file that does not describe a model.
   explicit MemoryEstimator(const std::string& model);
 
   // The device that must hold it, instead; set() checks that it has the precision.
@@ -54,7 +54,8 @@ class MemoryEstimator {
   DeviceKind device() const { return profile().kind; }
   // Whether it fits the hardware's memory; nothing without hardware, or if its sheet gives no memory.
   std::optional<bool> fits(const MemoryEstimate& estimate) const;
-  // Smaller micro-batches, recomputation, and dividing state among more ranks: each alone, else together.
+  // Smaller micro-batches, recomputation, and dividing state among more ranks: each alone; if only more ranks help,
+  // also the fewest of them, as LayoutSearch finds them.
   std::vector<Alternative> alternatives() const;
 
  private:

@@ -10,6 +10,7 @@
 #include "workloads/nn/planning_backend.h"
 #include "workloads/nn/step_plan.h"
 #include "workloads/training/family.h"
+#include "workloads/training/roof.h"
 #include "workloads/training/trainer.h"
 #include "workloads/transformer/family.h"
 #include "workloads/transformer/slice_sum.h"
@@ -135,6 +136,7 @@ class SliceCase final : public Case {
     protocol.target_relative_ci = 0.003;
     start();
     parts_.back().trainer.describe(context, *data_);
+    threads_ = parts_.back().trainer.threads();
     Attributes& labels = context.outputs.labels;
     labels["layers"] = std::to_string(settings_.config.layers);
     labels["planned_memory"] = planned_.text();
@@ -150,7 +152,7 @@ class SliceCase final : public Case {
     }
     if (last_rank() && context_->inject(Fault::slow_rank))
       for (Part& part : parts_) part.trainer.slow_down();
-    for (Part& part : parts_) part.seconds.clear();
+    for (Part& part : parts_) part.seconds.clear(), part.steps.clear();
     // One step of each is a sample, forwards and backwards in turn: what changes with time changes all of them alike.
     sampler.steps([&](std::int64_t sample) {
       for (std::size_t i = 0; i < parts_.size(); ++i)
@@ -158,6 +160,7 @@ class SliceCase final : public Case {
     });
     const std::size_t measured = sampler.measurement().values.size();
     for (Part& part : parts_) {
+      part.steps.erase(part.steps.begin(), part.steps.end() - static_cast<std::ptrdiff_t>(measured));
       part.seconds.erase(part.seconds.begin(), part.seconds.end() - static_cast<std::ptrdiff_t>(measured));
       max_over_ranks(context_->comm, part.seconds);
     }
@@ -188,6 +191,7 @@ class SliceCase final : public Case {
     if (!sum_)
       context_->outputs.flags.push_back(fmt::format(
           "a step with {} layers took no longer than one with {}: nothing to add up", more_layers, few_layers));
+    if (sum_ && context_->comm.rank() == 0) add_up_spans();
     parts_.clear();  // the buffer of the collectives may need their memory
     time_collectives();
   }
@@ -208,6 +212,16 @@ class SliceCase final : public Case {
         settings_.whole.item_unit());
     all.back().better = Better::higher;
     add("predicted_step_time", step);
+    const nn::ModelCost cost = settings_.whole.model->cost({1, settings_.whole.seq});
+    const double flop = static_cast<double>(settings_.whole.global_batch()) * cost.training;
+    add("model_flops", step ? std::optional(transformer::rate_of(flop, *step)) : step, "FLOP/s");
+    all.back().better = Better::higher;
+    const auto sheet = training::sheet_roof(*context_, settings_.whole.precision, threads_);
+    const auto measured = training::measured_roof(*context_, settings_.whole.precision, threads_);
+    if (const auto& roof = sheet ? sheet : measured; roof && all.back().value)
+      all.back().of_peak = *all.back().value / roof->flops;
+    add("mfu", step && sheet ? std::optional(transformer::rate_of(flop / sheet->flops, *step)) : std::nullopt, "1");
+    all.back().better = Better::higher;
     add("layer_time", of_sum(&transformer::SliceSum::layer));
     add("outside_layers_time", of_sum(&transformer::SliceSum::outside));
     add("step_time_2_layers", times_[0]);
@@ -234,7 +248,8 @@ class SliceCase final : public Case {
 
     training::Settings settings;
     training::Trainer trainer;
-    std::vector<double> seconds = {};  // of its steps; of the slowest rank after measure()
+    std::vector<double> seconds = {};             // of its steps; of the slowest rank after measure()
+    std::vector<training::StepParts> steps = {};  // the same of this rank, by part
     double first_loss = 0;
     double last_loss = 0;
   };
@@ -244,6 +259,22 @@ class SliceCase final : public Case {
   };
 
   bool last_rank() const { return context_->comm.rank() == context_->comm.size() - 1; }
+
+  // Where the seconds of the whole model's step go, added up as the step is.
+  void add_up_spans() {
+    const auto means = [](const Part& part) {
+      training::StepParts sum;
+      for (const training::StepParts& step : part.steps) sum += step;
+      return sum.spans(static_cast<std::int64_t>(part.steps.size()));
+    };
+    auto spans = means(parts_[0]);
+    const auto more = means(parts_[1]);
+    const double further =
+        static_cast<double>(settings_.config.layers - few_layers) / static_cast<double>(more_layers - few_layers);
+    for (std::size_t i = 0; i < spans.size(); ++i)
+      spans[i].second = std::max(0.0, spans[i].second + (more[i].second - spans[i].second) * further);
+    context_->outputs.spans = std::move(spans);
+  }
 
   void make_parts() {
     planned_ = {};
@@ -272,6 +303,7 @@ class SliceCase final : public Case {
     const Clock::time_point start = Clock::now();
     const training::Step step = part.trainer.step(training::timing_rate(settings_.whole.recipe.schedule, number));
     part.seconds.push_back(seconds_since(start));
+    part.steps.push_back(step.parts);
     sampler.waited(step.parts.exposed_communication);
     if (number == 1) part.first_loss = step.result.loss;
     part.last_loss = step.result.loss;
@@ -331,6 +363,7 @@ class SliceCase final : public Case {
   std::shared_ptr<const data::TrainingSet> data_;
   std::deque<Part> parts_;  // of each of depths()
   nn::MemoryPlan planned_;
+  int threads_ = 0;
   std::vector<Estimated> times_;  // of each of depths()
   std::optional<transformer::SliceSum> sum_;
   std::vector<TimedCollective> collectives_;

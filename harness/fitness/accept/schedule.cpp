@@ -91,11 +91,11 @@ std::string schedule_text(const Request& request, std::span<const Family> catalo
     double seconds = 0;
     for (const PlannedCase& one : cases[stage]) seconds += one.estimated_seconds;
     all += seconds;
-    text += fmt::format("  {:<12} about {} at most: {}\n", stage, format_seconds(seconds),
+    text += fmt::format("  {:<12} about {}: {}\n", stage, format_seconds(seconds),
                         plans_text(request.level.plans.at(std::string(stage))));
   }
   return text + fmt::format(
-                    "about {} at most, if no host fails: what is slow is measured again, and stages of all hosts are "
+                    "about {} if no host fails: what is slow is measured again, and stages of all hosts are "
                     "repeated without those that failed\n",
                     format_seconds(all));
 }

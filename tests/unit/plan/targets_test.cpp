@@ -21,10 +21,29 @@ TEST_F(PlanTest, TargetsAreNamesFilesOrFamilies) {
   EXPECT_EQ(refusal_of_request(), "\"quik\" is neither a plan, a family nor a file; did you mean \"quick\"?");
   request_.targets = {"zzz"};
   EXPECT_EQ(refusal_of_request(), "\"zzz\" is neither a plan, a family nor a file; valid: quick, toy, pair, gpu_only");
+  write("models/llama-1b.json", R"({"schema":1,"family":"llama"})");
+  request_.targets = {"llama-1b"};
+  EXPECT_EQ(refusal_of_request(),
+            "\"llama-1b\" is neither a plan, a family nor a file, but a model: assay run llama model=llama-1b");
   request_.targets = {"./none.json"};
   EXPECT_EQ(refusal_of_request(), "./none.json: no such file");
   request_.targets = {};
   EXPECT_THAT(refusal_of_request(), StartsWith("nothing to run"));
+}
+
+TEST_F(PlanTest, APlanForOneKindOfDeviceIsRefusedOnAnother) {
+  write("plans/quick.json", R"({"schema":1,"cases":[{"family":"pair"}]})");
+  write("plans/gpu-quick.json", R"({"schema":1,"name":"gpu-quick","device":"cuda","cases":[{"family":"pair"}]})");
+  write("plans/gpu-only.json", R"({"schema":1,"name":"gpu-only","device":"cuda","cases":[{"family":"pair"}]})");
+  request_.targets = {"gpu-quick"};
+  EXPECT_EQ(refusal_of_request(), "the plan \"gpu-quick\" is for GPUs, and this run is on a CPU: assay run quick");
+  request_.targets = {"gpu-only"};
+  EXPECT_THAT(refusal_of_request(), HasSubstr("run it where --device cuda is possible"));
+  request_.device = DeviceKind::cuda;
+  EXPECT_EQ(expand().cases.size(), 1u);
+  write("plans/odd.json", R"({"schema":1,"device":"tpu","cases":[{"family":"pair"}]})");
+  request_.targets = {"odd"};
+  EXPECT_THAT(refusal_of_request(), HasSubstr("/device"));
 }
 
 TEST_F(PlanTest, SetOverridesEveryEntryOfAFamily) {

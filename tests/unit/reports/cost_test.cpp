@@ -221,6 +221,17 @@ TEST(Cost, IdleGpusArePricedAndReported) {
   EXPECT_NEAR(cost_of(entry_of(set), box_price(7.2))->usd, 2, 1e-12);
 }
 
+// A run on a CPU that was labelled as an instance with eight H100.
+TEST(Cost, ThePriceOfGpusThatTheRunHadNotIsAWarning) {
+  const RunSet set({run_on("box", {training({test::metric("throughput", 1000, "tokens/s")})})});
+  PriceSource prices = box_price(55.04);
+  prices.files.front().prices.front().accelerator = "H100";
+  prices.files.front().prices.front().accelerators = 8;
+  const auto cost = cost_of(entry_of(set), prices);
+  ASSERT_TRUE(cost);
+  EXPECT_THAT(cost->warnings, testing::Contains("the price is for 8 x H100, the run used none"));
+}
+
 TEST(Intervals, OfThreeMachinesByHand) {
   // 1, 2, 3: mean 2, s = 1, t(0.975, 2) = 4.302653: 2 ± 4.302653 / sqrt(3) = 2 ± 2.484138, cut off at 0.
   const Interval wide = t_interval({1, 2, 3});

@@ -55,8 +55,10 @@ std::vector<Drill> drills() {
        [](Record& r, double value) {
          r.spans = {{"data_wait", value}};
        }},
-      {"comm-exposed", "transfer_share",
-       [](Record& r, double value) { r.metrics.push_back(test::seconds("transfer", value)); }},
+      {"comm-exposed", "communication_share",
+       [](Record& r, double value) {
+         r.spans = {{"exposed_communication", value}};
+       }},
       {"imbalance", "arrival_skew_share",
        [](Record& r, double value) { r.metrics.push_back(test::seconds("arrival_skew", value)); }},
       {"imbalance", "pace_ratio",
@@ -256,6 +258,29 @@ TEST(Diagnosis, WhatWaitingCostsTheOtherRanksIsPartOfTheCeilingOfAnImbalance) {
     if (one.id == "imbalance") ceiling = one.worst.ceiling();
   ASSERT_TRUE(ceiling);
   EXPECT_NEAR(*ceiling, 1 / 0.4, 1e-9);
+}
+
+// Half of the step waits for a collective; without any exchange it would be a fifth shorter.
+TEST(Diagnosis, TheGainOfCommunicationIsWhatMutingSavesAndWaitingForTheLastRankIsNotIts) {
+  Record record = two_rank_training();
+  record.spans = {{"exposed_communication", 0.5}};
+  record.metrics.push_back(test::seconds("exposed_communication", 0.2));
+  record.metrics.push_back(test::seconds("transfer", 0.2));
+  const auto found = [](const Record& of) {
+    std::vector<RunData> data;
+    data.push_back(run_with(of));
+    const RunSet runs(std::move(data));
+    const auto all = diagnose(runs, shipped_rules());
+    const auto at = std::ranges::find(all, "comm-exposed", &Diagnosis::id);
+    return std::tuple(at->worst.state, at->worst.ceiling(), at->worst.evidence.number ? at->worst.text() : "");
+  };
+  const auto [state, ceiling, text] = found(record);
+  EXPECT_EQ(state, RuleState::bad);
+  EXPECT_DOUBLE_EQ(ceiling.value(), 1.25);
+  EXPECT_THAT(text, HasSubstr("50 % of a step is communication"));
+  EXPECT_THAT(text, HasSubstr("by muting 20 %, because"));
+  record.metrics.push_back(test::seconds("arrival_skew", 0.3));
+  EXPECT_EQ(std::get<0>(found(record)), RuleState::not_judged);
 }
 
 TEST(Diagnosis, ADifferenceOfMicrosecondsIsNoImbalance) {

@@ -1,6 +1,7 @@
 #include "reports/page/page.h"
 
 #include "harness/runs/figures.h"
+#include "reports/model/cells.h"
 #include "reports/render/render.h"
 #include "reports/summary/verdict.h"
 #include "tests/support/runs.h"
@@ -61,6 +62,23 @@ TEST(Summary, RowHasFigureIntervalShareAndVerdict) {
   EXPECT_NE(out.find("97 %"), std::string::npos);
   EXPECT_NE(out.find("ok (2 disturbed)"), std::string::npos);
   EXPECT_NE(out.find("held: 1 · failed: 0 · skipped: 0"), std::string::npos);
+}
+
+// 412 GFLOP/s with an interval of more than its own width to a side, as 4,682 % once was printed beside "ok".
+TEST(Summary, AFigureWhoseIntervalIsWiderThanItselfIsNotUsable) {
+  Record record = gemm_record();
+  const double value = record.metrics[0].value.value();
+  record.metrics[0].ci95 = Interval{-45.82 * value, 47.82 * value};
+  const Document document = summary_of({measured_run({record})});
+  const std::string out = render_terminal(document, {});
+  EXPECT_EQ(out.find("4682"), std::string::npos) << out;
+  EXPECT_NE(out.find("no usable figure"), std::string::npos) << out;
+  EXPECT_NE(out.find("ok, but no usable figure (2 disturbed)"), std::string::npos) << out;
+  EXPECT_EQ(verdict_cell(record, &record.metrics[0]).tone, Tone::warn);
+  EXPECT_EQ(precision_cell(&record.metrics[0]).tone, Tone::warn);
+  record.metrics[0].ci95 = Interval{0.1 * value, 1.9 * value};
+  EXPECT_EQ(verdict_cell(record, &record.metrics[0]).tone, Tone::good);
+  EXPECT_EQ(precision_cell(&record.metrics[0]).text, "± 90 %");
 }
 
 // The columns of the samples' table, and its first row.

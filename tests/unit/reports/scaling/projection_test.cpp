@@ -2,6 +2,7 @@
 #include "reports/scaling/priced.h"
 
 #include "harness/json/json.h"
+#include "reports/scaling/amdahl.h"
 #include "tests/unit/reports/scaling/records.h"
 
 #include <fmt/format.h>
@@ -31,6 +32,56 @@ TEST(Projection, ByHand) {
   EXPECT_FALSE(made->sizes[2].extrapolated);  // 8 times the largest
   EXPECT_TRUE(made->sizes[3].extrapolated);
   EXPECT_FALSE(made->sizes[3].assumption.empty());
+}
+
+TEST(Projection, AConstantStepStaysConstant) {
+  const std::vector<int> sizes = {16, 32};
+  const auto made = project(series_of(Mode::weak, {1, 2, 4, 8}, [](double) { return 0.5; }), sizes);
+  EXPECT_EQ(made->model, "compute");
+  EXPECT_NEAR(made->sizes[1].time->value, 0.5, 1e-9);
+  EXPECT_NEAR(made->sizes[1].efficiency.value, 1, 1e-9);
+  EXPECT_NEAR(made->at(5), 0.5, 1e-9);
+}
+
+// Weak scaling that keeps 99 %, with a step that is 2 % too short at 4 ranks: what the models would make of it is more
+// than linear.
+TEST(Projection, NoEfficiencyIsAboveTheBestThatWasMeasured) {
+  const std::vector<int> sizes = {2, 16, 64, 512};
+  const auto weak = [](double shortest) {
+    return [shortest](double n) { return n == 1 ? 1.0 : n == 4 ? shortest : 1.01; };
+  };
+  for (const Mode mode : {Mode::weak, Mode::strong})
+    for (const double shortest : {0.99, 1.0, 0.9}) {
+      const auto time = [&](double n) { return weak(shortest)(n) / (mode == Mode::strong ? n : 1); };
+      const auto made = project(series_of(mode, {1, 2, 4}, time, 1.01), sizes);
+      ASSERT_TRUE(made);
+      const double best = std::max(1.0, 1 / shortest);
+      for (const Projected& size : made->sizes) {
+        if (!size.time || size.measured) continue;
+        EXPECT_LE(size.efficiency.value, best + 1e-12);
+        EXPECT_LE(size.efficiency.interval->high, best + 1e-12);
+        EXPECT_LE(size.time->interval->low, size.time->value);
+        EXPECT_LE(size.time->value, size.time->interval->high);
+        const double linear = (mode == Mode::strong ? 1.0 / size.ranks : 1) / best;
+        EXPECT_GE(size.time->value, linear - 1e-12);
+        EXPECT_GE(size.time->interval->low, linear / 1.01 - 1e-12);
+      }
+    }
+}
+
+TEST(Amdahl, DoesNotApplyWhereMoreRanksAreSlower) {
+  const auto fit = [](std::vector<int> ranks, const std::function<double(double)>& time, double arm = 1.01) {
+    return fit_amdahl(series_of(Mode::strong, ranks, time, arm)).value();
+  };
+  EXPECT_TRUE(fit({1, 2, 4, 8}, amdahl_time).applies);
+  EXPECT_FALSE(fit(
+                   {1, 2}, [](double n) { return n == 1 ? 1.46e-3 : 16.3e-3; }, 1)
+                   .applies);
+  EXPECT_FALSE(fit({1, 2, 4}, [](double n) { return n == 4 ? 7.0 : amdahl_time(n); }).applies);
+  // Within the figures' intervals it is not slower.
+  EXPECT_TRUE(fit(
+                  {1, 2, 4}, [](double n) { return n == 4 ? 6.05 : amdahl_time(n); }, 1.05)
+                  .applies);
 }
 
 // 4.0 s is measured where the smaller sizes say 3.0 s: the miss of 1 s doubles from 8 to 12 ranks.

@@ -140,7 +140,7 @@ TEST(ScalingSections, NoFigureIsNaNOrInfinite) {
       Record record = step_record(n % 2 ? "weak" : "strong", n, n == 3 ? first : 1.0);
       record.metrics[0].ci95 = n == 2 ? Interval{-1, 2} : Interval{tiny, huge};
       record.ranks = {{0, "", "", 0.0}, {1, "", "", tiny}, {2, "", "", huge}};
-      record.metrics.push_back({"exposed_communication", huge, "s", {}, Better::lower, {}, {}});
+      record.spans = {{"exposed_communication", huge}};
       records.push_back(record);
       Record strong = step_record("strong", n + 1, n == 3 ? first : 1.0);
       records.push_back(strong);

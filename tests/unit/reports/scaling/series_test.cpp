@@ -39,12 +39,24 @@ TEST(ScalingSeries, BaseIsTheSmallestWorldSize) {
   EXPECT_DOUBLE_EQ(efficiency(found.series[1], 2).value, 1.25);
 }
 
-TEST(ScalingSeries, ExposedCommunicationIsAFractionOfTheStep) {
+TEST(ScalingSeries, ATitleNamesOnlyWhatVaries) {
+  Likeness one, two;
+  one.fill("same"), two.fill("same");
+  const auto hardware = static_cast<std::size_t>(Aspect::hardware), labels = static_cast<std::size_t>(Aspect::labels);
+  one[hardware] = "AMD Zen 5, 2 cores, 24 GiB, no GPU, AMD EPYC 9B45";
+  two[hardware] = "AMD Zen 4, 2 cores, 24 GiB, no GPU, AMD EPYC 9R14";
+  one[labels] = "implementation=onednn\nisa=avx512\n", two[labels] = "implementation=onednn\nisa=avx2\n";
+  const std::vector<Likeness> all{one, two};
+  EXPECT_EQ(distinction(one, all), ", AMD Zen 5, AMD EPYC 9B45, isa=avx512");
+  EXPECT_EQ(distinction(two, all), ", AMD Zen 4, AMD EPYC 9R14, isa=avx2");
+}
+
+TEST(ScalingSeries, CommunicationIsAFractionOfTheStep) {
   Record two = step_record("weak", 2, 0.5);
-  two.metrics.push_back({"exposed_communication", 0.05, "s", {}, Better::lower, {}, {}});
+  two.spans = {{"exposed_communication", 0.05}};
   const SeriesSet found = series_of({step_record("weak", 1, 0.4), two});
-  EXPECT_DOUBLE_EQ(*found.series[0].points[1].exposed, 0.1);
-  EXPECT_FALSE(found.series[0].points[0].exposed);
+  EXPECT_DOUBLE_EQ(*found.series[0].points[1].communication, 0.1);
+  EXPECT_FALSE(found.series[0].points[0].communication);
 }
 
 // In Assay's own records the protocol has the global batch, which differs over a weak series; what trials chose depends
