@@ -51,8 +51,8 @@ ExitCode run_learn(const FloorsOptions& options) {
   asked.false_fail = false_fail_of(options.false_fail);
   asked.same_machine = options.same_machine;
   asked.disturbed = options.disturbed;
-  const auto words = all_words<fitness::Outliers>();
-  asked.outliers = static_cast<fitness::Outliers>(std::ranges::find(words, options.outliers) - words.begin());
+  const auto choices = all_words<fitness::Outliers>();
+  asked.outliers = static_cast<fitness::Outliers>(std::ranges::find(choices, options.outliers) - choices.begin());
   refuse_to_replace(options.out);
   const RunSet runs(read_runs(options.runs.dirs));
   const fitness::LearnedFloors learned = fitness::learn(runs, asked);

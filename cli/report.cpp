@@ -64,7 +64,7 @@ ExitCode run_report(const ReportOptions& options) {
 
 }  // namespace
 
-void report_finished_run(RunData run, bool drill) {
+void report_finished_run(RunData run, bool drill, bool all) {
   const fs::path dir = run.dir;
   std::vector<RunData> read;
   read.push_back(std::move(run));
@@ -78,7 +78,7 @@ void report_finished_run(RunData run, bool drill) {
   if (drill) document.verdict += " · with injected faults, not a measurement";
   document.verdict += " · report: " + page.string();
   results_are_stored();
-  print(document);
+  print(all ? document : report::one_screen(document));
 }
 
 Command report_command(CLI::App& root) {

@@ -27,7 +27,7 @@ struct RunOptions {
   // As typed.
   std::vector<std::string> labels, inject;
   std::string device = "auto", ranks, out, resume, timeout, hostfile, hosts;
-  bool dry_run = false;
+  bool dry_run = false, all = false;
 };
 
 RunRequest make_request(const RunOptions& options) {
@@ -50,7 +50,7 @@ RunRequest make_request(const RunOptions& options) {
       find_allocation(options.hostfile.empty() ? std::nullopt : std::optional<std::filesystem::path>(options.hostfile));
   if (!options.hosts.empty()) request.allocation = only_hosts(std::move(request.allocation), options.hosts);
   request.command_line = command_line();
-  request.report = report_finished_run;
+  request.report = [all = options.all](RunData run, bool drill) { report_finished_run(std::move(run), drill, all); };
   return request;
 }
 
@@ -100,6 +100,7 @@ Command run_command(CLI::App& root) {
       ->type_name("HOST[:SLOTS],...");
   list("--label", options->labels, "Label every record; may be repeated", "K=V");
   app->add_flag("--trace", options->request.trace, "Write a Chrome trace of all ranks");
+  app->add_flag("--all", options->all, "Print every table at the end, not only one screen");
   app->add_flag("--dry-run", options->dry_run,
                 "Print the expanded cases, their bytes, estimated time, and the place of each rank; run nothing");
   app->add_option("--timeout", options->timeout,

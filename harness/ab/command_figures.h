@@ -18,8 +18,8 @@ namespace assay::ab {
 //  (none)  lines if A's first output is nothing else or cases are named, otherwise time
 class CommandFigures {
  public:
-  // Of lines only these cases count, if any are named; each must be there. `better` is the direction of a figure that
-  // says none.
+  // If cases are named, only their lines count, and each must be there. `better` is the direction of a figure that
+  // states none.
   explicit CommandFigures(std::string metric, std::vector<std::string> cases = {}, std::optional<Better> better = {});
 
   // Throws UsageError "A: ..." for output without the figures.

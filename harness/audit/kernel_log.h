@@ -64,7 +64,8 @@ class EventCounts {
   std::int64_t left_out_ = 0;
   std::optional<double> latest_future_, first_, last_, uptime_;
   std::optional<bool> newest_first_;  // how the log is ordered, once it is known
-  // Of a log that has the newest first: what follows is of an earlier boot; the last line was the first of its boot.
+  // Used for a log with the newest line first. in_earlier_boot_: the lines that follow belong to an earlier boot;
+  // after_first_: the last line was the first of its boot.
   bool in_earlier_boot_ = false, after_first_ = false;
   bool had_first_ = false;  // the first message of the boot that the last line is of was seen
   int boots_ = 1;

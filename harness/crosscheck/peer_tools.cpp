@@ -38,8 +38,10 @@ std::map<std::int64_t, double> read_all_reduce_perf(std::string_view printed) {
     const auto bytes = number_from(columns[size_column], parse_integer);
     const auto microseconds = number_from(columns[time_column], parse_real);
     if (!bytes || *bytes <= 0 || !microseconds || !(*microseconds > 0)) continue;
-    if (number_from(columns[wrong_column], parse_real).value_or(0) > 0)
-      throw Error(fmt::format("all_reduce_perf: {} wrong elements at {} bytes", columns[wrong_column], *bytes));
+    // "N/A": it does not check.
+    if (columns[wrong_column] != "N/A" && number_from(columns[wrong_column], parse_real) != 0)
+      throw Error(
+          fmt::format("all_reduce_perf: {} wrong elements at {} bytes", one_line(columns[wrong_column], 40), *bytes));
     const double rate = static_cast<double>(*bytes) / (1e-6 * *microseconds);
     if (std::isfinite(rate)) found[*bytes] = rate;
   }

@@ -11,7 +11,8 @@
 namespace assay::crosscheck {
 
 // algbw in B/s of the out-of-place sums of f32 by size in bytes, from the table of all_reduce_perf. Computed from the
-// time, which has more digits than the printed bandwidth. Throws Error if a row has wrong elements.
+// time, which has more digits than the printed bandwidth. Throws Error if a row has wrong elements, or a
+// number of them that cannot be read.
 std::map<std::int64_t, double> read_all_reduce_perf(std::string_view printed);
 
 // B/s by row and column; N/A is absent.

@@ -238,8 +238,8 @@ class Benchmarks {
       if (is_counter(name, value)) add_middle({name.c_str(), "1", guessed_better(name), false}, true);
   }
 
-  // Of the 95 % interval: Student's t (Cornish-Fisher's expansion of it) times the standard error, which is larger by
-  // sqrt(pi / 2) for a median.
+  // Half of the 95 % interval is Student's t (by the Cornish-Fisher expansion) times the standard error, which is
+  // larger by sqrt(pi / 2) for a median.
   static double half_width(double stddev, double repetitions, bool median) {
     constexpr double z = 1.959964, of_median = 1.253314;
     const double f = repetitions - 1;

@@ -1,9 +1,10 @@
-// Who takes part in a run: the hosts that the launcher provides, and the part of this process.
+// The hosts that the launcher provides for a run, and the part that this process takes in it.
 #pragma once
 
 #include "harness/core/words.h"
 
 #include <array>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
@@ -18,6 +19,9 @@ enum class LaunchSource { local, hostfile, slurm, environment };
 constexpr auto words(LaunchSource) {
   return std::to_array<std::string_view>({"local", "hostfile", "slurm", "environment"});
 }
+
+// More than any cluster has: a hostfile or a list of Slurm's that names more is refused.
+inline constexpr std::size_t max_hosts = 65536;
 
 struct AllocatedHost {
   std::string name;          // as the launcher knows it; empty until the host says hello (environment)
@@ -40,8 +44,8 @@ struct Allocation {
   std::vector<AllocatedHost> hosts;  // never empty, each name once; this host first, then the launcher's order
   Part part = Part::supervisor;
 
-  // Of `environment`: every host runs the same command, this process that of `rank`. A rank of the launcher is a host
-  // or, if the launcher sets local ranks, one of a host's slots.
+  // With `environment`, every host runs the same command, and this process is number `rank`. A rank of the launcher is
+  // a host or, if the launcher sets local ranks, one of a host's slots.
   int rank = 0;
   int size = 1;
   int local_rank = 0;

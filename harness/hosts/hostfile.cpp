@@ -24,7 +24,6 @@ namespace assay {
 
 namespace {
 
-constexpr std::size_t max_hosts = 65536;
 constexpr int max_slots_per_host = 65536;
 constexpr std::size_t max_problems = 20;
 constexpr std::size_t max_bytes = std::size_t{16} << 20;

@@ -15,7 +15,6 @@ namespace assay {
 
 namespace {
 
-constexpr std::size_t max_hosts = 65536;
 constexpr std::size_t max_name_length = 255;
 
 // One node list, read from the left.

@@ -146,11 +146,11 @@ class StrictBuilder final : public Builder {
 
  private:
   void too_deep() const override {
-    throw UsageError(fmt::format("{}: {}: nested deeper than {} levels", name_, pointer(), max_depth));
+    throw UsageError(fmt::format("{}: {}: nested deeper than {} levels", name_, one_line(pointer()), max_depth));
   }
   void repeated(const std::string& name) const override {
     throw UsageError(
-        fmt::format("{}: {}: key {} appears twice", name_, pointer() + "/" + token(name), in_quotes(name)));
+        fmt::format("{}: {}: key {} appears twice", name_, one_line(pointer() + "/" + token(name)), in_quotes(name)));
   }
 
   std::string_view text_;

@@ -51,8 +51,30 @@ Json cpu_json(const CpuPart& cpu) {
           {"throttle_events", known(cpu.throttled)}};
 }
 
-Json memory_json(const MemoryPart& memory) {
-  return {{"installed_bytes", known(memory.installed)},
+Json channels_json(const MemoryChannels& memory) {
+  return {{"all", memory.channels}, {"populated", memory.populated}, {"transfers_per_second", known(memory.transfers)}};
+}
+
+Json network_json(const std::vector<NetworkPart>& ports) {
+  Json all = Json::array();
+  for (const auto& port : ports)
+    all.push_back({{"name", port.name},
+                   {"up", port.up},
+                   {"gigabits", known(port.rate)},
+                   {"pci_bytes_per_second", known(port.pci_rate)}});
+  return all;
+}
+
+Json disks_json(const std::vector<DiskPart>& disks) {
+  Json all = Json::array();
+  for (const auto& disk : disks)
+    all.push_back({{"name", disk.name}, {"model", known(disk.model)}, {"pci_bytes_per_second", known(disk.pci_rate)}});
+  return all;
+}
+
+Json memory_json(const MemoryPart& memory, const std::optional<MemoryChannels>& channels) {
+  return {{"channels", channels ? channels_json(*channels) : Json(nullptr)},
+          {"installed_bytes", known(memory.installed)},
           {"total_bytes", known(memory.total)},
           {"available_bytes", known(memory.available)},
           {"limit_bytes", known(memory.limit)},
@@ -127,7 +149,9 @@ Json environment_json(const Machine& machine) {
        {{"name", known(system.os)}, {"kernel", known(system.kernel)}, {"architecture", known(system.architecture)}}},
       {"cpu", cpu_json(machine.cpu)},
       {"numa_nodes", std::move(numa)},
-      {"memory", memory_json(machine.memory)},
+      {"memory", memory_json(machine.memory, machine.channels)},
+      {"network", network_json(machine.network)},
+      {"disks", disks_json(machine.disks)},
       {"gpus", gpus_json(machine.gpus)},
       {"drivers", {{"nvidia", known(system.nvidia_driver)}, {"cuda", known(system.nvidia_cuda)}}},
       {"container", known(system.container)},

@@ -120,6 +120,11 @@ const HardwareSheet* find_hardware_by_pci(std::span<const HardwareSheet> sheets,
   return nullptr;
 }
 
+double pcie_rate(double lanes, double gigatransfers) {
+  const double code = gigatransfers < 6 ? 8.0 / 10 : gigatransfers < 60 ? 128.0 / 130 : 242.0 / 256;
+  return lanes * gigatransfers * 1e9 * code / 8;
+}
+
 bool matches(std::string_view pattern, std::string_view text) {
   return glob_matches(pattern, text, [](char p, char t) {
     return p == '?' || std::tolower(static_cast<unsigned char>(p)) == std::tolower(static_cast<unsigned char>(t));

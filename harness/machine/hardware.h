@@ -40,6 +40,10 @@ std::vector<HardwareSheet> load_hardware(const std::filesystem::path& folder);
 const HardwareSheet* find_hardware(std::span<const HardwareSheet> sheets, std::string_view device_name);
 const HardwareSheet* find_hardware_by_pci(std::span<const HardwareSheet> sheets, std::string_view pci_id);
 
+// Bytes a second, one way, of a PCI Express link of so many lanes and GT/s, after its line code (PCI Express Base
+// Specification: 8b/10b up to 5 GT/s, then 128b/130b, FLITs of 242 in 256 bytes from 64 GT/s on).
+double pcie_rate(double lanes, double gigatransfers);
+
 // Whether `text` matches `pattern`, where * matches any characters and ? a single one; case is ignored.
 bool matches(std::string_view pattern, std::string_view text);
 

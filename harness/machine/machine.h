@@ -1,6 +1,7 @@
 // The inventory of a machine, read from the kernel's files below a root. Unknown values are absent or empty, never 0.
 #pragma once
 
+#include "harness/machine/host_parts.h"
 #include "harness/machine/nvml.h"
 #include "harness/machine/root.h"
 
@@ -22,9 +23,9 @@ struct CacheLevel {
 };
 
 struct CpuPart {
-  std::string name;   // "Intel Emerald Rapids", "Arm Neoverse V2" if known, else the brand string
+  std::string name;           // "Intel Emerald Rapids", "Arm Neoverse V2" if known, else the brand string
   std::string contradicting;  // an instruction set that the model which it reports lacks; empty: none
-  std::string brand;  // as the processor reports it
+  std::string brand;          // as the processor reports it
   std::string vendor;
   std::optional<std::int64_t> family, model, stepping;
   std::string microcode;
@@ -127,6 +128,9 @@ struct Machine {
   CpuPart cpu;
   std::vector<NumaPart> numa;
   MemoryPart memory;
+  std::optional<MemoryChannels> channels;
+  std::vector<NetworkPart> network;  // hardware_ports()
+  std::vector<DiskPart> disks;
   std::vector<GpuPart> gpus;
   SystemPart system;
 };

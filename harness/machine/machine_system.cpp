@@ -226,6 +226,9 @@ Machine probe_machine(const Root& root) {
   machine.memory = probe_memory(root);
   machine.gpus = probe_gpus(root);
   machine.system = probe_system(root, machine.cpu);
+  if (machine.system.hypervisor.empty()) machine.channels = memory_channels(root);
+  machine.network = hardware_ports(root);
+  machine.disks = disk_parts(root);
   if (const auto product = arm_product(machine.cpu.name, machine.system); !product.empty())
     machine.cpu.name += " (" + product + ")";
   std::string why_not;

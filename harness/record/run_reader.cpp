@@ -136,11 +136,12 @@ RunData read_run(const fs::path& dir, JsonPool& pool, bool whole) {
   return read_run(dir, run, next, pool, whole);
 }
 
-std::string series_name(const Record& record) {
+std::string series_name(const fs::path& dir, const Record& record) {
   const fs::path name(record.samples.series.value());
   // A record is untrusted; its series must be inside its run directory.
   if (name.is_absolute() || name.lexically_normal().string().starts_with(".."))
-    throw Error(fmt::format("series {} of {} lies outside the run", name.string(), record.key));
+    throw UsageError(fmt::format("{}: series {} of {} lies outside the run", one_line(dir.string(), PATH_MAX),
+                                 in_quotes(name.string()), in_quotes(record.key)));
   return name.string();
 }
 
@@ -148,7 +149,7 @@ SeriesFile parse_series(const std::string& text, const fs::path& path) {
   try {
     return read_text<SeriesFile>(text);
   } catch (const Error& caught) {
-    throw Error(fmt::format("{}: {}", one_line(path.string(), PATH_MAX), caught.what()));
+    throw UsageError(fmt::format("{}: {}", one_line(path.string(), PATH_MAX), caught.what()));
   }
 }
 
@@ -174,7 +175,7 @@ RunData run_of_files(const fs::path& dir, const std::function<const std::string&
   RunData run = read_run(dir, run_text, next, pool, false);
   for (Record& record : run.records) {
     if (!record.samples.series) continue;
-    const std::string name = series_name(record);
+    const std::string name = series_name(dir, record);
     SeriesFile series = parse_series(file(name), dir / name);
     record.samples.values = std::move(series.values);
     record.samples.at = std::move(series.at);
@@ -214,7 +215,7 @@ std::vector<RunData> read_runs(const std::vector<fs::path>& dirs) {
 
 std::pair<std::vector<double>, std::vector<double>> timed_samples(const RunData& run, const Record& record) {
   if (!record.samples.series) return {record.samples.values, record.samples.at};
-  const fs::path path = run.dir / series_name(record);
+  const fs::path path = run.dir / series_name(run.dir, record);
   if (is_absent(path)) throw MissingSeries(one_line(path.string(), PATH_MAX) + ": no such file");
   SeriesFile file = parse_series(read_whole(path, max_run_bytes), path);
   return {std::move(file.values), std::move(file.at)};

@@ -25,6 +25,33 @@ std::string title_of(const MachineRuns& group) {
   return joined(parts, " · ");
 }
 
+// The instance type, else the GPU or CPU; of equal ones also the host, then the labels, then a number.
+void name_each(std::vector<MachineRuns>& groups) {
+  const auto add_to_equal_ones = [&](const auto& more) {
+    std::map<std::string, std::vector<MachineRuns*>> named;
+    for (MachineRuns& one : groups) named[one.name].push_back(&one);
+    for (const auto& [name, equal] : named)
+      for (std::size_t i = 0; equal.size() > 1 && i < equal.size(); ++i)
+        if (const std::string text = more(*equal[i], i); !text.empty()) equal[i]->name += " · " + text;
+  };
+  for (MachineRuns& one : groups) {
+    const RunMachine& machine = one.machine;
+    one.name = !machine.instance_type.empty() ? machine.instance_type
+               : !machine.gpu.empty()         ? machine.gpu
+               : !machine.cpu.empty()         ? machine.cpu
+                                              : "unknown machine";
+  }
+  add_to_equal_ones([](const MachineRuns& one, std::size_t) {
+    return one.machine.hosts.empty() ? "" : one.machine.hosts.front().substr(0, one.machine.hosts.front().find('.'));
+  });
+  add_to_equal_ones([](const MachineRuns& one, std::size_t) {
+    std::vector<std::string> labels;
+    for (const auto& [label, value] : one.labels) labels.push_back(label + "=" + value);
+    return joined(labels);
+  });
+  add_to_equal_ones([](const MachineRuns&, std::size_t i) { return std::to_string(i + 1); });
+}
+
 std::vector<CaseRuns> cases_of(const RunSet& runs, const std::vector<std::size_t>& of) {
   std::vector<CaseRuns> cases;
   std::map<std::pair<Identity, std::string>, std::size_t> places;
@@ -44,7 +71,7 @@ std::vector<MachineRuns> group(const RunSet& runs) {
   std::vector<MachineRuns> groups;
   std::map<std::pair<std::string, Attributes>, std::size_t> places;
   for (std::size_t i = 0; i < runs.runs().size(); ++i) {
-    MachineRuns one{machine_of(runs.runs()[i]), labels_of(runs.runs()[i]), {}, {}, {}};
+    MachineRuns one{machine_of(runs.runs()[i]), labels_of(runs.runs()[i]), {}, {}, {}, {}};
     const std::string key = fmt::format("{}\n{}", one.machine.name, fmt::join(one.machine.hosts, "\n"));
     const auto [place, fresh] = places.try_emplace({key, one.labels}, groups.size());
     if (fresh) groups.push_back(std::move(one));
@@ -57,6 +84,7 @@ std::vector<MachineRuns> group(const RunSet& runs) {
     // Titles name only the first of many hosts, so several may be equal.
     if (const int n = ++seen[one.title]; n > 1) one.title += fmt::format(" ({})", n);
   }
+  name_each(groups);
   return groups;
 }
 

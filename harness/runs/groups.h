@@ -24,6 +24,7 @@ struct MachineRuns {
   std::vector<std::size_t> runs;  // in RunSet::runs(), never empty
   std::vector<CaseRuns> cases;    // in order of first appearance, the newest run first
   std::string title;              // "AMD Zen 4, 2 cores · vm · side=a"; numbered if several are equal
+  std::string name;               // for pictures and heads of columns, each once: "p5.48xlarge", "AMD Zen 4 · vm"
 };
 
 // Labels of the plan and of --label, from run.json.

@@ -22,9 +22,9 @@ Answer right_answer(const RunSet& runs);
 Answer steady_answer(const RunSet& runs, const fitness::CheckResult* floors = nullptr);
 
 // Whether the key figures are normal for such a machine: their places among the figures of reference runs of machines
-// of the same name, measured in the same way, and their shares of peaks. Not normal: worse than every reference by more
-// than 3 %, the whole interval; bad: a floor that is not met. Unknown without references and floors. Figures that
-// others have published are shown beside them and decide nothing.
+// of the same name, measured in the same way, and their shares of what the parts allow beside the usual ones. Not
+// normal: worse than every reference by more than 3 %, the whole interval, or below a usual share; bad: a floor that is
+// not met. Unknown without any of these. Figures that others have published are shown beside them and decide nothing.
 Answer normal_answer(const RunSet& runs, const References& references, const fitness::CheckResult* floors = nullptr);
 
 // The limit of training steps: the worst finding of diagnosis, or computation itself. Unknown without training.

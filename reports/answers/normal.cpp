@@ -7,6 +7,7 @@
 #include "harness/runs/machine.h"
 #include "reports/answers/answers.h"
 #include "reports/answers/words.h"
+#include "reports/bounds/bounds.h"
 #include "reports/model/cells.h"
 
 #include <algorithm>
@@ -28,12 +29,7 @@ std::optional<bool> below_all(const Metric& metric, const std::vector<double>& r
 
 std::string place_text(const KeyFigure& figure, const std::vector<double>& references) {
   const Metric& metric = *figure.metric;
-  const auto better = std::ranges::count_if(references, [&](double other) {
-    return metric.better == Better::lower ? other < *metric.value : other > *metric.value;
-  });
-  return fmt::format("{} {}: number {} beside {} ({} – {})", figure.title, figure_text(metric, *metric.value),
-                     better + 1, plural(references.size(), "reference run"),
-                     format_quantity(references.front(), metric.unit), format_quantity(references.back(), metric.unit));
+  return fmt::format("{} {}; {}", figure.title, figure_text(metric, *metric.value), place_among(metric, references));
 }
 
 // The answer by one kind of yardstick.
@@ -79,16 +75,28 @@ Said said_by(const fitness::CheckResult& floors) {
 
 Answer normal_answer(const RunSet& runs, const References& references, const fitness::CheckResult* floors) {
   Answer answer{"normal", "Normal", "", Tone::plain, {}};
-  std::vector<std::string> shares, placed, below, unsure, published;
+  std::vector<std::string> shares, placed, below, unsure, published, unusual, unknown;
+  std::size_t usual = 0;
   std::set<std::size_t> used;
   std::size_t figures = 0;
-  std::string name;
+  std::string name, hidden;
   for (const MachineRuns& machine : by_machine(runs)) {
     if (name.empty()) name = machine.machine.name;
+    if (hidden.empty()) hidden = hidden_text(runs.runs()[machine.runs.back()]);
     for (const KeyFigure& figure : key_figures(machine)) {
       ++figures;
-      if (figure.metric->of_peak)
-        shares.push_back(fmt::format("{} {}", figure.title, percent_text({*figure.metric->of_peak})));
+      const BoundShare scale = bound_share_of(*figure.entry, *figure.metric);
+      if (!scale.why.empty()) unknown.push_back(fmt::format("{}: {}", figure.title, scale.why));
+      if (scale.share) {
+        std::string share = fmt::format("{} {}", figure.title, percent_text({*scale.share}));
+        if (scale.of_memory) share += " of what memory allows";
+        if (scale.usual)
+          share += fmt::format(" (usual: {} – {})", format_percent(scale.usual->share.low),
+                               format_percent(scale.usual->share.high));
+        usual += scale.usual ? 1 : 0;
+        if (scale.unusual() && disturbed(*figure.entry->record)) share += ", disturbed";
+        (scale.unusual() ? unusual : shares).push_back(std::move(share));
+      }
       const Beside others = beside(figure, machine, references);
       used.insert(others.runs.begin(), others.runs.end());
       for (const PublishedFigure* one : others.published)
@@ -120,6 +128,14 @@ Answer normal_answer(const RunSet& runs, const References& references, const fit
                                              among, figures)});
   else
     parts.push_back({Tone::plain, "no reference of such a machine" + (name.empty() ? "" : " (" + name + ")")});
+  if (!unusual.empty())
+    parts.push_back(
+        {Tone::warn,
+         fmt::format("of {} with a usual share of the peak {} below it: {}", plural(usual, "key figure"),
+                     unusual.size() == 1 ? "1 is" : fmt::format("{} are", unusual.size()), first_few(unusual))});
+  else if (usual > 0)
+    parts.push_back({Tone::good, fmt::format("{} of {} key figures {} the usual share of what the parts allow", usual,
+                                             figures, usual == 1 ? "reaches" : "reach")});
   // The worst comes first: bad, warn, what could not be decided, good, and last a yardstick that is not there.
   const auto weight = [](const Said& said) {
     return said.undecided ? static_cast<double>(Tone::good) + 0.5 : static_cast<double>(said.tone);
@@ -133,7 +149,8 @@ Answer normal_answer(const RunSet& runs, const References& references, const fit
     answer.evidence.insert(answer.evidence.end(), said.evidence.begin(), said.evidence.end());
   }
   if (!shares.empty()) answer.text += "; of its peaks: " + first_few(shares);
-  for (auto* list : {&below, &unsure, &placed, &published, &shares})
+  if (!hidden.empty()) answer.text += "; " + hidden;
+  for (auto* list : {&below, &unusual, &unsure, &placed, &published, &shares, &unknown})
     answer.evidence.insert(answer.evidence.end(), list->begin(), list->end());
   return answer;
 }

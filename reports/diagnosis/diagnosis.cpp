@@ -45,6 +45,7 @@ std::string RuleResult::text() const {
     if (const auto at = text.find(name); at != std::string::npos) text.replace(at, name.size(), with);
   };
   fill("{value}", number);
+  fill("{other}", evidence.other);
   fill("{rank}", evidence.rank.empty() ? "the slowest rank" : evidence.rank);
   return text + evidence.remark;
 }
@@ -91,6 +92,22 @@ std::vector<Diagnosis> diagnose(const RunSet& runs, const std::vector<Rule>& rul
     }
   for (Diagnosis& diagnosis : all) std::ranges::stable_sort(diagnosis.fired, worse);
   return all;
+}
+
+std::vector<RuleResult> by_gain(const std::vector<Diagnosis>& all, std::size_t max_of_rule) {
+  std::vector<RuleResult> fired;
+  for (const Diagnosis& one : all)
+    fired.insert(fired.end(), one.fired.begin(),
+                 one.fired.begin() + static_cast<std::ptrdiff_t>(std::min(one.fired.size(), max_of_rule)));
+  const auto gain = [](const RuleResult& finding) { return std::pair(finding.ceiling().value_or(1), finding.state); };
+  std::ranges::stable_sort(fired, [&](const RuleResult& a, const RuleResult& b) { return gain(a) > gain(b); });
+  return fired;
+}
+
+std::string RuleResult::gain_text() const {
+  const auto times = ceiling();
+  if (!times || *times <= 1) return {};
+  return fmt::format("{} {:.3g} x", evidence.at_most ? "at most" : "about", *times);
 }
 
 namespace {

@@ -50,6 +50,8 @@ struct RuleResult {
 
   // How many times as fast the case would become if the cause were gone (Amdahl); absent: unknown.
   std::optional<double> ceiling() const;
+  // "about 1.3 x", "at most 2 x"; empty if it is unknown.
+  std::string gain_text() const;
   // "23 % of a step waits for data".
   std::string text() const;
 };
@@ -67,5 +69,8 @@ struct Diagnosis {
 
 // Looks at the newest record of each case that is ok; `rules` must outlive the result.
 std::vector<Diagnosis> diagnose(const RunSet& runs, const std::vector<Rule>& rules);
+
+// What fired, at most so many of a rule, the largest gain first; those of unknown gain last, the worst first.
+std::vector<RuleResult> by_gain(const std::vector<Diagnosis>& all, std::size_t max_of_rule);
 
 }  // namespace assay::report

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 namespace assay::report {
 
@@ -53,7 +54,7 @@ std::vector<std::string> ids_in(const std::vector<Diagnosis>& all, RuleState sta
 
 std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all, const PriceSource& prices) {
   constexpr std::size_t max_rows = 5;  // of a rule
-  Section section{"diagnosis", "What holds it back", {}};
+  Section section{"diagnosis", "What to change", {}};
   Table table{"diagnosis",
               "",
               {{"rule"},
@@ -63,24 +64,25 @@ std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all, const
                right("ceiling", "gain"),
                right("usd_per_hour", "costs")}};
   bool priced = false;
-  for (const Diagnosis& one : all)
-    for (std::size_t i = 0; i < std::min(one.fired.size(), max_rows); ++i) {
-      const RuleResult& finding = one.fired[i];
-      const auto ceiling = finding.ceiling(), usd = usd_per_hour(finding, prices);
-      priced = priced || usd;
-      table.rows.push_back({text_cell(one.id), text_cell(std::string(name_of(finding.state)), tone_of(finding.state)),
-                            case_cell(*finding.entry->record, finding.entry->anchor()), text_cell(finding.text()),
-                            ceiling ? Cell{fmt::format("about {:.3g} x", *ceiling), *ceiling} : no_cell(),
-                            usd ? Cell{fmt::format("about {:.2f} USD/h", *usd), *usd} : no_cell()});
-    }
+  List fixes{"fixes", {}};
+  std::set<std::string> named;
+  for (const RuleResult& finding : by_gain(all, max_rows)) {
+    const auto ceiling = finding.ceiling(), usd = usd_per_hour(finding, prices);
+    priced = priced || usd;
+    table.rows.push_back(
+        {text_cell(finding.rule->id), text_cell(std::string(name_of(finding.state)), tone_of(finding.state)),
+         case_cell(*finding.entry->record, finding.entry->anchor()), text_cell(finding.text()),
+         ceiling ? Cell{fmt::format("{} {:.3g} x", finding.evidence.at_most ? "at most" : "about", *ceiling), *ceiling}
+                 : no_cell(),
+         usd ? Cell{fmt::format("about {:.2f} USD/h", *usd), *usd} : no_cell()});
+    if (named.insert(finding.rule->id).second)
+      fixes.items.push_back(fmt::format("{}: {}.", finding.rule->id, finding.rule->fix));
+  }
   if (!priced) {
     table.columns.pop_back();
     for (auto& row : table.rows) row.pop_back();
   }
   if (!table.rows.empty()) section.blocks.push_back(std::move(table));
-  List fixes{"fixes", {}};
-  for (const Diagnosis& one : all)
-    if (!one.fired.empty()) fixes.items.push_back(fmt::format("{}: {}.", one.id, one.fired.front().rule->fix));
   if (!fixes.items.empty()) section.blocks.push_back(std::move(fixes));
   const auto say = [&](RuleState state, const char* what) {
     if (const auto ids = ids_in(all, state); !ids.empty())

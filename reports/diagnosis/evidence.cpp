@@ -1,5 +1,6 @@
 #include "reports/diagnosis/evidence.h"
 
+#include "harness/core/whole_number.h"
 #include "harness/json/json.h"
 #include "harness/runs/figures.h"
 #include "harness/runs/step_shares.h"
@@ -217,6 +218,130 @@ Evidence ridge_ratio(const Entry& entry, std::span<const Entry> of_run) {
   return evidence;
 }
 
+// A ratio of rates that another case of the run, or a bound, gives.
+Evidence faster(double ratio, std::string other, bool at_most) {
+  Evidence evidence = number(ratio, ratio > 1 ? 1 - 1 / ratio : 0);
+  evidence.other = std::move(other);
+  evidence.at_most = at_most;
+  return evidence;
+}
+
+// The fastest other case of the run that differs only in this parameter: its rate over this one's.
+template <typename Keep>
+std::optional<std::pair<double, const Record*>> sibling(const Record& record, std::span<const Entry> of_run,
+                                                        const std::string& param, Keep keep) {
+  const Metric* own = headline_metric(record);
+  if (!own || !(*own->value > 0) || !record.params.is_object() || !record.params.contains(param)) return std::nullopt;
+  const auto others_of = [&](const Record& one) {
+    Json params = one.params;
+    params.erase(param);
+    return params;
+  };
+  const Json others = others_of(record);
+  std::optional<std::pair<double, const Record*>> best;
+  for (const Entry& entry : of_run) {
+    const Record& one = *entry.record;
+    const Metric* rate = find_metric(one, own->name);
+    if (one.family != record.family || one.device != record.device || one.world_ranks != record.world_ranks ||
+        one.world_nodes != record.world_nodes || !usable(one) || !rate || !(*rate->value > 0) ||
+        !one.params.is_object() || !one.params.contains(param) || one.params[param] == record.params[param] ||
+        others_of(one) != others || !keep(one))
+      continue;
+    const double ratio = own->better == Better::lower ? *own->value / *rate->value : *rate->value / *own->value;
+    if (!best || ratio > best->first) best = {ratio, &one};
+  }
+  return best;
+}
+
+Evidence precision_ratio(const Entry& entry, std::span<const Entry> of_run) {
+  const Record& record = *entry.record;
+  const std::string own = param_text(record, "precision");
+  if (!is_training(record) || own.empty()) return missing("a training step");
+  if (const auto other = sibling(record, of_run, "precision", [](const Record&) { return true; }))
+    return faster(other->first,
+                  fmt::format("the same step in {}, measured in this run,", param_text(*other->second, "precision")),
+                  false);
+  std::vector<const Entry*> entries;
+  for (const Entry& one : of_run) entries.push_back(&one);
+  const auto product = best_gemm(entries, record.device, own == "fp8" ? "fp8_e4m3" : own);
+  std::optional<Evidence> best;
+  // Whether losses bear 8 bits is not to be guessed from products.
+  for (const char* dtype : {"tf32", "bf16", "fp16"})
+    if (const auto other = best_gemm(entries, record.device, dtype); other && product && dtype != own)
+      if (const double ratio = other->value / product->value; !best || ratio > best->number->value)
+        best = faster(ratio, fmt::format("the best product in {} of this run", dtype), true);
+  return best ? *best : missing("the same step, or products, in another precision in the same run");
+}
+
+Evidence fewer_threads_ratio(const Entry& entry, std::span<const Entry> of_run) {
+  for (const char* param : {"threads", "workers"}) {
+    const auto count = [&](const Record& record) {
+      const auto given = param_number(record, param);
+      return given ? given : whole_number<double>(record.attribute(param).value_or(""));
+    };
+    const auto own = count(*entry.record);
+    const auto other = sibling(*entry.record, of_run, param,
+                               [&](const Record& one) { return own && count(one) && *count(one) < *own; });
+    if (other)
+      return faster(other->first, fmt::format("the same case with {}={}", param, param_text(*other->second, param)),
+                    false);
+  }
+  return missing("the same case on fewer threads in the same run");
+}
+
+Evidence store_ratio(const Entry& entry, std::span<const Entry> of_run) {
+  const auto own = entry.record->attribute("store");
+  const auto other =
+      sibling(*entry.record, of_run, "store", [&](const Record& one) { return one.attribute("store") != own; });
+  if (!other) return missing("the same loop with other stores in the same run");
+  return faster(other->first,
+                fmt::format("the same loop with {} stores", other->second->attribute("store").value_or("other")),
+                false);
+}
+
+bool in_memory(const Record& record) {
+  return record.family == "memory" && record.attribute("level").value_or("").starts_with("memory");
+}
+
+Evidence small_pages_share(const Record& record) {
+  const auto page = record.attribute("page_size");
+  if (!in_memory(record) || !page || record.device != "cpu")
+    return missing("a case in memory whose page size is known");
+  return number(*page == "4KiB" ? 1 : 0);
+}
+
+Evidence clock_shortfall_share(const Entry& entry) {
+  const Record& record = *entry.record;
+  if (record.device != "cpu" || (record.family != "gemm" && !is_training(record)))
+    return missing("products or training");
+  const Json& cpu = member(entry.run->run, "/environment/cpu");
+  const Json& governors = member(cpu, "/governors");
+  const auto highest = number_member(cpu, "/clocks_hz/max");
+  if (!governors.is_object() || !highest || *highest <= 0) return missing("a kernel that sets the CPUs' clocks");
+  if (governors.size() == 1 && governors.contains("performance")) return number(0);
+  Evidence clock = mean_of_series(record, "clock", "the clock while the case was measured");
+  if (!clock.number) return clock;
+  const double lacking = std::clamp(1 - clock.number->value / *highest, 0.0, 1.0);
+  Evidence evidence = number(lacking, lacking);
+  evidence.at_most = true;
+  return evidence;
+}
+
+Evidence empty_channels_share(const Entry& entry) {
+  const Record& record = *entry.record;
+  const std::string threads = param_text(record, "threads");
+  if (record.device != "cpu" || !(in_memory(record) || is_training(record)) || find_metric(record, "latency") ||
+      (!threads.empty() && threads != "all"))
+    return missing("training, or streams of all threads from memory");
+  const Json& memory = member(entry.run->run, "/environment/memory");
+  const auto all = number_member(memory, "/channels/all"), populated = number_member(memory, "/channels/populated");
+  if (!all || !populated || *all <= 0) return missing("memory channels that the kernel's EDAC driver lists");
+  const double empty = std::clamp(1 - *populated / *all, 0.0, 1.0);
+  Evidence evidence = number(empty, empty);
+  evidence.at_most = true;
+  return evidence;
+}
+
 }  // namespace
 
 EvidenceSet evidence_of(const Entry& entry, std::span<const Entry> of_run) {
@@ -242,7 +367,13 @@ EvidenceSet evidence_of(const Entry& entry, std::span<const Entry> of_run) {
           {"stall_share", stall_share(entry)},
           {"distant_ranks_share", distant_ranks_share(entry)},
           {"gpu_idle_share", share_of_step(record, span_of(record, "gpu_idle:step"), "a GPU, and --trace")},
-          {"ridge_ratio", ridge_ratio(entry, of_run)}};
+          {"ridge_ratio", ridge_ratio(entry, of_run)},
+          {"precision_ratio", precision_ratio(entry, of_run)},
+          {"fewer_threads_ratio", fewer_threads_ratio(entry, of_run)},
+          {"store_ratio", store_ratio(entry, of_run)},
+          {"small_pages_share", small_pages_share(record)},
+          {"clock_shortfall_share", clock_shortfall_share(entry)},
+          {"empty_channels_share", empty_channels_share(entry)}};
 }
 
 const std::vector<std::string>& evidence_names() {

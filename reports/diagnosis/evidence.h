@@ -17,7 +17,9 @@ struct Evidence {
   // The fraction of the time that would be saved if the cause were gone; absent: unknown. How much
   // slower a CPU computes after it has waited or was shared is not in it.
   std::optional<double> saved = {};
+  bool at_most = false;     // `saved` is a bound, not measured
   std::string remark = {};  // added to what is said of the number
+  std::string other = {};   // what the case was compared with: "the same step in bf16, measured in this run"
   std::string rank = {};    // "rank 1 on node7, GPU 0000:01:00.0": the rank that causes it; empty: none, or unknown
 };
 
@@ -38,6 +40,15 @@ struct Evidence {
 //  ridge_ratio           of a step on all of a host's CPUs, larger than their caches: FLOP per byte at the ridge of the
 //                        roofs that the run measured, over the step's (training_intensity(): a lower bound of the
 //                        ratio)
+//  precision_ratio       of training: the rate of the same step in the fastest other precision of the run; without one,
+//  of
+//                        the best products of the run in it (at most)
+//  fewer_threads_ratio   of a case: the rate of the same case on fewer threads, or with fewer workers, in the same run
+//  store_ratio           of a loop over memory: the rate of the same loop with the other kind of stores in the same run
+//  small_pages_share     of a case in memory: the part in pages of 4 KiB, 0 or 1
+//  clock_shortfall_share of products and training under a governor other than performance: what the clock lacks to the
+//                        highest
+//  empty_channels_share  of training and of streams of all threads from memory: memory channels without a DIMM
 // Sigma is robust_sigma(), and at least 5 % of the median.
 using EvidenceSet = std::map<std::string, Evidence, std::less<>>;
 // `of_run`: all entries of the same run.

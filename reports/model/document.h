@@ -126,6 +126,8 @@ struct BarRow {
   std::optional<double> peak = {};         // a line
   std::optional<Interval> reference = {};  // a shade
   std::vector<Interval> published = {};    // ticks at both edges
+  std::optional<Interval> usual = {};      // a line at the lower edge
+  std::vector<double> strip = {};          // a curve over the whole width in place of parts, from 0 to 1
   std::string link = {};                   // like Cell::link
 };
 

@@ -5,6 +5,7 @@
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "reports/answers/answers.h"
+#include "reports/bounds/bounds.h"
 #include "reports/diagnosis/document.h"
 #include "reports/hosts/hosts.h"
 #include "reports/ranking/ranking.h"
@@ -73,6 +74,7 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
   add(sample_sections(runs));
   add(skipped_sections(runs));
   add(unreadable_sections(runs));
+  add(part_sections(runs));
   add(normal_sections(runs));
   add(method_sections(runs));
   if (!options.only.empty()) keep_only(options.only, document.sections);

@@ -26,4 +26,8 @@ struct PageOptions {
 // draw this document; terminals omit its appendices. Throws UsageError if `only` is no section of it.
 Document whole_report(const RunSet& runs, const PageOptions& options);
 
+// The end of a run, at most 40 lines of 100 columns: the answers, what failed, the figures that matter beside their
+// scales, and what to change. What it cuts is counted, and all of it is on the page.
+Document one_screen(const Document& whole);
+
 }  // namespace assay::report

@@ -27,7 +27,7 @@ struct Measured {
 };
 using CaseOfKinds = std::vector<Measured>;  // by kind
 
-// By what machines of a kind are told apart: the hosts of the record's ranks, else those of the run.
+// Machines of a kind are told apart by the hosts of the record's ranks, or else those of the run.
 std::vector<std::string> hosts_of(const Entry& entry) {
   std::vector<std::string> hosts = entry.record->identity().hosts;
   return hosts.empty() ? machine_of(*entry.run).hosts : hosts;

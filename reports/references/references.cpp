@@ -1,7 +1,11 @@
 #include "reports/references/references.h"
 
 #include "harness/core/configs.h"
+#include "harness/core/text.h"
+#include "harness/core/units.h"
 #include "harness/runs/figures.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <system_error>
@@ -41,6 +45,20 @@ Beside beside(const KeyFigure& figure, const MachineRuns& machine, const Referen
   }
   std::ranges::sort(found.values);
   return found;
+}
+
+std::string place_among(const Metric& metric, const std::vector<double>& references) {
+  constexpr std::size_t enough_for_percentiles = 8;
+  if (references.empty()) return {};
+  std::string text =
+      fmt::format("{} of such machines: {} – {}", plural(references.size(), "run"),
+                  format_quantity(references.front(), metric.unit), format_quantity(references.back(), metric.unit));
+  if (references.size() < enough_for_percentiles) return text;
+  const auto not_better = std::ranges::count_if(references, [&](double other) {
+    return metric.better == Better::lower ? other >= *metric.value : other <= *metric.value;
+  });
+  return text + fmt::format(", as good as {:.0f} % of them",
+                            100.0 * static_cast<double>(not_better) / static_cast<double>(references.size()));
 }
 
 }  // namespace assay::report

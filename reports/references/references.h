@@ -27,6 +27,9 @@ struct Beside {
   std::vector<std::size_t> runs;  // which: RunSet::runs()
   std::vector<const PublishedFigure*> published;
 };
+// "three runs of such machines: 35 – 82 GB/s", from eight on with the percentile of those that are not better; empty
+// without any.
+std::string place_among(const Metric& metric, const std::vector<double>& references);
 Beside beside(const KeyFigure& figure, const MachineRuns& machine, const References& references);
 
 }  // namespace assay::report

@@ -29,6 +29,14 @@ std::string svg(const BarRow& row) {
     out += rectangle(fmt::format("p{}", i), from, from + row.parts[i], 4, bar_height - 4);
     from += row.parts[i];
   }
+  for (std::size_t i = 0; i < row.strip.size(); ++i)
+    out += fmt::format("{}{} {}", i == 0 ? "<path class=strip d=\"M" : "L",
+                       short_number(bar_width * static_cast<double>(i) / static_cast<double>(row.strip.size() - 1)),
+                       short_number(bar_height - 1 - (bar_height - 2) * std::clamp(row.strip[i], 0.0, 1.0)));
+  if (!row.strip.empty()) out += "\" />";
+  if (row.usual)
+    out += fmt::format("<path class=usual d=\"M{} 19H{}\" />", short_number(place(row.usual->low)),
+                       short_number(place(row.usual->high)));
   if (row.range) {
     const std::string low = short_number(place(row.range->low)), high = short_number(place(row.range->high));
     out += fmt::format("<path class=range d=\"M{0} 6V14M{1} 6V14M{0} 10H{1}\" />", low, high);

@@ -35,36 +35,6 @@ struct Roofs {
   const char* unit = "FLOP/s";  // of a rate of computing
 };
 
-double bytes_of_type(std::string_view type) {
-  static const std::map<std::string_view, double> sizes = {
-      {"f64", 8}, {"i64", 8}, {"f32", 4}, {"tf32", 4}, {"s32", 4}, {"i32", 4},      {"bf16", 2},    {"fp16", 2},
-      {"f16", 2}, {"s8", 1},  {"u8", 1},  {"int8", 1}, {"fp8", 1}, {"fp8_e4m3", 1}, {"fp8_e5m2", 1}};
-  const auto found = sizes.find(type);
-  return found == sizes.end() ? 0 : found->second;
-}
-
-// Bytes per element of A, B and C: from the label "u8 x s8 -> s32", else implied by the dtype; 0 if unknown.
-std::array<double, 3> element_bytes(const Record& record) {
-  const std::string dtype = param_text(record, "dtype");
-  const double in = bytes_of_type(dtype);
-  std::array<double, 3> bytes{in, in, dtype == "int8" ? 4 : dtype.starts_with("fp8") ? 2 : in};
-  const std::string types = record.attribute("types").value_or("");
-  const std::size_t cross = types.find(" x "), arrow = types.find(" -> ");
-  if (cross == std::string::npos || arrow == std::string::npos || arrow < cross) return bytes;
-  const std::array<double, 3> labelled{bytes_of_type(types.substr(0, cross)),
-                                       bytes_of_type(types.substr(cross + 3, arrow - cross - 3)),
-                                       bytes_of_type(types.substr(arrow + 4))};
-  return labelled[0] > 0 && labelled[1] > 0 && labelled[2] > 0 ? labelled : bytes;
-}
-
-// 2mnk / (bytes of A, B and C, each moved once).
-std::optional<double> gemm_intensity(const Record& record) {
-  const auto m = param_number(record, "m"), n = param_number(record, "n"), k = param_number(record, "k");
-  const auto [a, b, c] = element_bytes(record);
-  if (!m || !n || !k || *m <= 0 || *n <= 0 || *k <= 0 || a <= 0) return std::nullopt;
-  return 2 * *m * *n * *k / (a * *m * *k + b * *k * *n + c * *m * *n);
-}
-
 // Operations per counted byte, with elements of 8 bytes (STREAM: McCalpin 1995; `read` is a sum).
 double memory_intensity(const std::string& op) {
   if (op == "read") return 1.0 / 8;
@@ -228,7 +198,7 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
       auto sheet = recorded_peak(record);
       if (!sheet) sheet = sheet_compute(sheet_of(sheets, run, record), run, record.device, dtype);
       const double mine = *rate->value / units_of(record, true);
-      const std::string title = machines.size() > 1 ? case_title(record) + " – " + machine.title : case_title(record);
+      const std::string title = machines.size() > 1 ? case_title(record) + " – " + machine.name : case_title(record);
       std::vector<Cell> row{{title, record.key, Tone::plain, entry.anchor()},
                             quantity_cell({mine, scaled(rate->ci95, 1 / units_of(record, true))}, "FLOP/s")};
       const Cell none = no_cell();
@@ -298,11 +268,18 @@ std::vector<Section> roofline_sections(const RunSet& runs) {
     for (const auto& [device, dtype] : classes) {
       std::vector<Dot> dots;
       const Entry* first = nullptr;
-      const double largest = largest_stream(entries, device);
+      // Whether all cores ran loops over memory: one core then has a roof of its own.
+      const bool whole = std::ranges::any_of(entries, [](const Entry* entry) {
+        return entry->record->family == "memory" && param_text(*entry->record, "threads") == "all";
+      });
       for (const Entry* entry : entries) {
         if (entry->record->device != device) continue;
         // Smaller arrays may fit in a cache and have another roof.
-        if (entry->record->family == "memory" && param_number(*entry->record, "bytes").value_or(0) != largest) continue;
+        if (const Record& one = *entry->record;
+            one.family == "memory" &&
+            ((whole && param_text(one, "threads") == "core") ||
+             param_number(one, "bytes").value_or(0) != largest_stream(entries, device, param_text(one, "op"))))
+          continue;
         const auto dot = dot_of(*entry, dtype);
         if (!dot) continue;
         dots.push_back(*dot);
@@ -325,7 +302,7 @@ std::vector<Section> roofline_sections(const RunSet& runs) {
       roofs.sheet_memory = sheet_memory(sheet, *first->run, device);
       const std::string id = fmt::format("roofline-{}-{}-{}", drawn + 1, device, dtype);
       std::string title = fmt::format("Roofline, {} {}", device, dtype);
-      if (machines.size() > 1) title += ", " + machine.title;
+      if (machines.size() > 1) title += ", " + machine.name;
       section.blocks.push_back(figure_of(dots, roofs, id, title));
       section.blocks.push_back(Text{roofs_text(roofs)});
       section.blocks.push_back(dot_table(dots, roofs, id + "-table"));

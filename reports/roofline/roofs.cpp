@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 
 namespace assay::report {
 
@@ -31,7 +33,36 @@ std::optional<Roof> fastest(std::span<const Entry* const> entries, std::string_v
   return best;
 }
 
+double bytes_of_type(std::string_view type) {
+  static const std::map<std::string_view, double> sizes = {
+      {"f64", 8}, {"i64", 8}, {"f32", 4}, {"tf32", 4}, {"s32", 4}, {"i32", 4},      {"bf16", 2},    {"fp16", 2},
+      {"f16", 2}, {"s8", 1},  {"u8", 1},  {"int8", 1}, {"fp8", 1}, {"fp8_e4m3", 1}, {"fp8_e5m2", 1}};
+  const auto found = sizes.find(type);
+  return found == sizes.end() ? 0 : found->second;
+}
+
+// Bytes per element of A, B and C: from the label "u8 x s8 -> s32", else implied by the dtype; 0 if unknown.
+std::array<double, 3> element_bytes(const Record& record) {
+  const std::string dtype = param_text(record, "dtype");
+  const double in = bytes_of_type(dtype);
+  std::array<double, 3> bytes{in, in, dtype == "int8" ? 4 : dtype.starts_with("fp8") ? 2 : in};
+  const std::string types = record.attribute("types").value_or("");
+  const std::size_t cross = types.find(" x "), arrow = types.find(" -> ");
+  if (cross == std::string::npos || arrow == std::string::npos || arrow < cross) return bytes;
+  const std::array<double, 3> labelled{bytes_of_type(types.substr(0, cross)),
+                                       bytes_of_type(types.substr(cross + 3, arrow - cross - 3)),
+                                       bytes_of_type(types.substr(arrow + 4))};
+  return labelled[0] > 0 && labelled[1] > 0 && labelled[2] > 0 ? labelled : bytes;
+}
+
 }  // namespace
+
+std::optional<double> gemm_intensity(const Record& record) {
+  const auto m = param_number(record, "m"), n = param_number(record, "n"), k = param_number(record, "k");
+  const auto [a, b, c] = element_bytes(record);
+  if (!m || !n || !k || *m <= 0 || *n <= 0 || *k <= 0 || a <= 0) return std::nullopt;
+  return 2 * *m * *n * *k / (a * *m * *k + b * *k * *n + c * *m * *n);
+}
 
 double units_of(const Record& record, bool total) {
   const double ranks = std::max(1, record.world_ranks),
@@ -57,10 +88,7 @@ std::optional<Roof> measured_compute(std::span<const Entry* const> entries, std:
 
 namespace {
 
-bool streams(const Record& record) {
-  const std::string op = param_text(record, "op");
-  return op == "triad" || op == "copy";
-}
+bool streams(const Record& record) { return record.family == "memory" && find_metric(record, "bandwidth"); }
 
 }  // namespace
 
@@ -72,19 +100,18 @@ std::optional<double> training_intensity(const Record& record) {
   return *rate->value * *step->value / (*planned->value * std::max(1, record.world_ranks));
 }
 
-double largest_stream(std::span<const Entry* const> entries, std::string_view device) {
+double largest_stream(std::span<const Entry* const> entries, std::string_view device, const std::string& op) {
   double largest = 0;
   for (const Entry* entry : entries)
-    if (entry->record->family == "memory" && entry->record->device == device && usable(*entry->record) &&
-        streams(*entry->record) && find_metric(*entry->record, "bandwidth"))
+    if (entry->record->device == device && usable(*entry->record) && streams(*entry->record) &&
+        param_text(*entry->record, "op") == op)
       largest = std::max(largest, param_number(*entry->record, "bytes").value_or(0));
   return largest;
 }
 
 std::optional<Roof> measured_memory(std::span<const Entry* const> entries, std::string_view device) {
-  const double largest = largest_stream(entries, device);
   auto roof = fastest(entries, "memory", device, "bandwidth", [&](const Record& record) {
-    return streams(record) && param_number(record, "bytes").value_or(0) == largest;
+    return param_number(record, "bytes").value_or(0) == largest_stream(entries, device, param_text(record, "op"));
   });
   if (!roof) return roof;
   const std::string level = roof->entry->record->attribute("level").value_or("memory");

@@ -31,9 +31,11 @@ std::optional<Roof> measured_compute(std::span<const Entry* const> entries, std:
                                      std::string_view dtype);
 // The best GEMM of a dtype.
 std::optional<Roof> best_gemm(std::span<const Entry* const> entries, std::string_view device, std::string_view dtype);
-// Bytes of the largest arrays that triad or copy was measured with; 0 if there are none.
-double largest_stream(std::span<const Entry* const> entries, std::string_view device);
-// The better of STREAM's triad and copy at the largest size measured.
+// FLOP per byte of a product: 2mnk / (bytes of A, B and C, each moved once). Absent if its shape is unknown.
+std::optional<double> gemm_intensity(const Record& record);
+// Bytes of the largest arrays that this loop over memory was measured with; 0 if there are none.
+double largest_stream(std::span<const Entry* const> entries, std::string_view device, const std::string& op);
+// The fastest loop over memory, each at the largest size that it was measured with: no other moves bytes faster.
 std::optional<Roof> measured_memory(std::span<const Entry* const> entries, std::string_view device);
 
 // FLOP per byte of a training step: its model FLOPs over its planned bytes, each counted once. An upper bound of the

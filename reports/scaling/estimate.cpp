@@ -30,9 +30,9 @@ Estimate with_arms(double value, const std::optional<Arms>& arms) {
 }
 
 // Beyond this range, which no measurement reaches, ratios and squares overflow.
-constexpr double least_time = 1e-100, most_time = 1e100;
+constexpr double min_usable = 1e-100, max_usable = 1e100;
 
-bool usable(double value) { return value >= least_time && value <= most_time; }
+bool usable(double value) { return value >= min_usable && value <= max_usable; }
 
 }  // namespace
 

@@ -120,7 +120,7 @@ std::optional<Table> findings_table(const RunSet& runs, const std::vector<Machin
   std::map<std::vector<std::string>, std::vector<std::string>> found;  // severity, seen, effect, fix: machines
   for (const MachineRuns& machine : machines) {
     for (const auto& one : read_spoilers(member(runs.runs()[machine.runs.back()].run, "/findings")))
-      if (!one.seen.empty()) found[{word_of(one.severity), one.seen, one.meaning, one.fix}].push_back(machine.title);
+      if (!one.seen.empty()) found[{word_of(one.severity), one.seen, one.meaning, one.fix}].push_back(machine.name);
   }
   // Warnings first.
   for (const bool warnings : {true, false}) {
@@ -149,7 +149,7 @@ std::vector<Section> environment_sections(const RunSet& runs) {
   Table table{"environment", "", {{"fact"}}};
   for (std::size_t i = 0; i < columns; ++i)
     table.columns.push_back({machines.size() == 1 ? "value" : fmt::format("machine_{}", i + 1),
-                             machines.size() == 1 ? "value" : machines[i].title});
+                             machines.size() == 1 ? "value" : machines[i].name});
   for (const std::string& name : order) {
     std::vector<Cell> row{{name, nullptr}};
     std::set<std::string> distinct;

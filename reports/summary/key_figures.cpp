@@ -39,11 +39,14 @@ std::vector<Section> key_figure_sections(const RunSet& runs, const References& r
     for (const KeyFigure& figure : figures) {
       besides.push_back(beside(figure, machine, references));
       wanted.published = wanted.published || !besides.back().published.empty();
+      wanted.such = wanted.such || !besides.back().values.empty();
+      wanted.usual = wanted.usual || bound_share_of(*figure.entry, *figure.metric).usual;
     }
     Table table{"figures", machines.size() > 1 ? machine.title : "", case_columns(wanted)};
     for (std::size_t i = 0; i < figures.size(); ++i) {
       CaseRow row{figures[i].entry, figures[i].metric, figures[i].title};
       row.published = besides[i].published;
+      row.such = place_among(*figures[i].metric, besides[i].values);
       row.amber = amber(*figures[i].entry->record, *figures[i].metric, floors);
       table.rows.push_back(case_row(row, wanted));
     }

@@ -135,7 +135,7 @@ std::vector<Section> sample_sections(const RunSet& runs) {
         continue;
       }
       std::string title = case_title(record);
-      if (machines.size() > 1) title += " – " + machine.title;
+      if (machines.size() > 1) title += " – " + machine.name;
       const std::string& unit = record.samples.unit;
       const auto count = std::max(static_cast<std::int64_t>(samples.values.size()), record.samples.count);
       table.rows.push_back(

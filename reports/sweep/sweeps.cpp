@@ -166,7 +166,7 @@ std::vector<Sweep> find_sweeps(const RunSet& runs) {
         sweep.parameter = parameter;
         sweep.title = case_title(rest);
         if (rest.world_ranks > 1) sweep.title += fmt::format(", {} ranks", rest.world_ranks);
-        if (machines.size() > 1) sweep.title += ", " + group.title;
+        if (machines.size() > 1) sweep.title += ", " + group.name;
       }
       Sweep& sweep = sweeps[place->second];
       sweep.planned = sweep.planned || !listed;

@@ -212,7 +212,7 @@ class PageTest(unittest.TestCase):
             page.press(key)
             seen.append((page.run(sorted_as), page.run(column)))
         self.assertEqual([way for way, _ in seen], ["ascending", "descending", "none"])
-        # By value, not by text (2 GFLOP/s after 900 MFLOP/s); cells without a value last.
+        # Cells are sorted by value, not by text (2 GFLOP/s after 900 MFLOP/s); those without a value come last.
         self.assertEqual(seen[0][1], ["900 MFLOP/s", "2 GFLOP/s", "412 GFLOP/s", "–"])
         self.assertEqual(seen[1][1], ["412 GFLOP/s", "2 GFLOP/s", "900 MFLOP/s", "–"])
         self.assertEqual(seen[2][1], first)

@@ -90,7 +90,7 @@ class References(AssayCase):
             self.add(self.made(rate, name), "ref-" + name)
         low = self.normal("own")
         self.assertEqual(low["state"], "warn")
-        self.assertIn("number 3 beside 2 reference runs", low["text"])
+        self.assertIn("gemm f32 1 TFLOP/s; 2 runs of such machines: 1.1 TFLOP/s – 1.3 TFLOP/s", low["text"])
         self.assertEqual(self.normal(self.made(1.2e12, "other"))["state"], "good")
         kept = "".join(path.read_text() for path in (self.configs / "reference").rglob("*.json*"))
         self.assertNotIn("secret", kept)
@@ -145,8 +145,8 @@ class References(AssayCase):
             self.add(self.made(rate, name), "ref-" + name)
         self.assay("report", self.made(1e12, "own"), "--html", "r.html", env=self.env)
         page = (self.dir / "r.html").read_text()
-        # The scale of a figure without a peak ends at twice the figure.
-        self.assertIn("<rect class=reference x=250 y=0 width=250 ", page)
+        # The scale of a figure without a peak ends at the best reference.
+        self.assertIn("<rect class=reference x=490.2 y=0 width=490.2 ", page)
         self.assertIn("shade: from the lowest to the highest reference run", page)
 
     def test_floors_are_answered_too(self):

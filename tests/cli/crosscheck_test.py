@@ -140,6 +140,7 @@ class Crosscheck(AssayCase):
         for name, gpus, env, says in (
                 ("all_reduce_perf", 2, {"FAIL": "1"}, "ended with code 3: node: Test NCCL failure"),
                 ("all_reduce_perf", 2, {"WRONG": "7"}, "all_reduce_perf: 7 wrong elements at 1048576 bytes"),
+                ("all_reduce_perf", 2, {"WRONG": "nan"}, "all_reduce_perf: nan wrong elements at 1048576 bytes"),
                 ("nvbandwidth", 1, {"FAIL": "1"}, "nvbandwidth: cuInit returned error CUDA_ERROR_NOT_INITIALIZED")):
             with self.subTest(says):
                 for file in (self.dir / "bin").glob("*"):

@@ -306,6 +306,12 @@ class Unreadable(AssayCase):
         self.run_dir(record, name="gone")
         self.refused("compare", "--base", "gone", "--head", "r", code=4, says=["r/series/x.json", "a FIFO"])
         self.assertIn(self.assay("compare", "--base", "gone", "--head", "gone").returncode, (0, 3))
+        (self.dir / "r/series/x.json").unlink()
+        self.write("r/series/x.json", b'{"schema": 2, "values": [1, "x"]}')
+        self.refused("compare", "--base", "gone", "--head", "r", code=2, says="r/series/x.json: values")
+        samples["series"] = "../gone/run.json"
+        self.run_dir(record, name="outside")
+        self.refused("compare", "--base", "gone", "--head", "outside", code=2, says=["outside: series", "lies outside the run"])
 
     def test_inputs_named_by_the_user(self):
         os.mkfifo(self.dir / "pipe")

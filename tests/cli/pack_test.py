@@ -300,7 +300,7 @@ class Pack(AssayCase):
         self.refused("check", "r", "--floors", "f.json", "--pack", "p.tar", code=4, says="series/lost.json")
         lost["samples"]["series"] = "../../f.json"
         self.run_dir(lost)
-        self.refused("check", "r", "--floors", "f.json", "--pack", "p.tar", code=4, says="outside the run")
+        self.refused("check", "r", "--floors", "f.json", "--pack", "p.tar", code=2, says="outside the run")
         self.run_dir(self.record(), name="n" * 200)
         self.refused("check", "n" * 200, "--floors", "f.json", "--pack", "p.tar", code=4, says="cannot be put into")
         self.refused("check", "nowhere", "--floors", "f.json", "--pack", "p.tar", says="nowhere")

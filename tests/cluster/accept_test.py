@@ -34,7 +34,7 @@ class Quota:
                 if os.path.isdir(folder):
                     os.rmdir(folder)
                 continue
-            # By the root of this process: ip netns exec mounts another /sys, without control groups.
+            # Uses the root of this process: ip netns exec mounts another /sys, without control groups.
             self.folder, self.lines = folder, [f"echo $$ >/proc/{os.getpid()}/root{folder}/cgroup.procs"]
             return
 

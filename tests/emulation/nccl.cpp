@@ -210,7 +210,7 @@ bool run_collective(const Op& one) {
         wide.resize(length / element * 8);
         how.fold(one.op, piece, wide.data(), length / element, from == 0);
         if (from + 1 < world.size()) return;
-        // Of a scattered sum, keep only this rank's block.
+        // A scattered sum leaves each rank only its own block.
         const std::size_t begin = scatters ? std::max(offset, rank * block) : offset;
         const std::size_t end = scatters ? std::min(offset + length, (rank + 1) * block) : offset + length;
         if (begin >= end) return;

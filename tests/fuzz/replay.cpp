@@ -7,12 +7,14 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/mutate.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <fstream>
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -53,13 +55,16 @@ int replay(const std::string& name, std::span<char*> places) {
 }
 
 int mutate(std::uint64_t count, const fs::path& folder, const fs::path& kept) {
+  // Open until the end: a file that is closed after it was cut to nothing goes to the disk each time.
+  const Descriptor fd(::open(kept.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   for (const auto& [name, target] : targets) {
     std::vector<std::string> seeds;
     for (const fs::path& file : files_of(folder / name)) seeds.push_back(content(file));
     std::fprintf(stderr, "%s\n", name.c_str());  // after a crash, the last one printed is the culprit
     for (std::uint64_t number = 0; number < count; ++number) {
       const std::string input = fuzz::mutated(seeds, number);
-      std::ofstream(kept, std::ios::binary) << input;
+      fuzz::expect(::ftruncate(fd, 0) == 0 && ::lseek(fd, 0, SEEK_SET) == 0, std::strerror(errno));
+      write_all(fd, input, kept);
       ::alarm(longest_seconds);
       target(input);
     }

@@ -82,7 +82,7 @@ TEST(QuantizeParity, AmaxIsOptional) {
   });
 }
 
-// By hand: a history whose maximum is 4 gives 448 / 4 = 112 for e4m3; with a margin of 2 a quarter of that.
+// Computed by hand: a history whose maximum is 4 gives 448 / 4 = 112 for e4m3; a margin of 2 gives a quarter of that.
 TEST(ScaleUpdate, LeavesTheMargin) {
   Side oracle = oracle_side();
   const auto scale_with = [&](int margin) {

@@ -16,7 +16,7 @@ BUDGET = sys.argv[2] if len(sys.argv) > 2 else "10s"
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 31)
 ASSAY = os.path.abspath(os.environ["ASSAY"])
 ERROR = 0.05
-# Of computing, of memory, of starting processes, of files, and of waiting: each takes at most 0.3 s on an idle machine.
+# They compute, fill memory, start processes, write files, or wait; each takes at most 0.3 s on an idle machine.
 COMMANDS = ["python3 -c 'sum(i * i for i in range(200000))'", "python3 -c 'b = bytearray(20000000); bytes(b)'",
             "for i in 1 2 3 4 5 6 7 8; do /bin/true; done", "seq 20000 >file; sort -R file >sorted; sync file", "sleep 0.02"]
 LOAD = """

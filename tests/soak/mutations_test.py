@@ -29,7 +29,7 @@ ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
 SECONDS = 60
 MEMORY = 512 << 20
 RAW = re.compile(r"terminate called|what\(\)|\[json\.exception|filesystem error|std::|basic_string|vector::|_M_|map::at|stoi|stod|"
-                 r"bad_(alloc|function|optional|variant|cast)|Sanitizer|core dumped|Assertion|regex_error|locale::facet|__")
+                 r"bad_(alloc|function|optional|variant|cast)|Sanitizer|core dumped|Assertion|regex_error|locale::facet|__[a-z]")
 CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -30,6 +31,9 @@ void RawPeer::connect_to(const ChannelServer& server) const {
     pollfd writable{fd_, POLLOUT, 0};
     if (errno != EINTR || ::poll(&writable, 1, 1000) != 1) throw Error(std::strerror(errno));
   }
+  // As the program's clients do: what follows the handshake must not wait until that is acknowledged.
+  const int on = 1;
+  ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   // Reset on close, so that thousands of ports do not pile up in TIME_WAIT.
   const linger reset{1, 0};
   ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);

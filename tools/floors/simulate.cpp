@@ -38,7 +38,7 @@ class Noise {
   Noise(std::uint64_t seed, bool heavy) : random_(seed, "floors"), heavy_(heavy) {}
 
   double uniform() { return random_.uniform(used_++); }
-  // Of standard deviation 1.
+  // Returns a deviate with standard deviation 1.
   double deviate() {
     const double normal = random_.normal(used_++);
     if (!heavy_) return normal;

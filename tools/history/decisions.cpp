@@ -62,7 +62,7 @@ class Nightly {
       analysis_ = analyse(tracks, {}, {}, std::move(analysis_));
       return suspects_of(tracks, analysis_);
     }
-    // Of the stepped series alone; the others are as they were on that night.
+    // Only the stepped series is analysed again; the others are as they were on that night.
     Analysis stepped = analysis_;
     tracks[series].values.back() += shift;
     SeriesState state = walked(tracks[series], {}).state;

@@ -115,9 +115,9 @@ StageInputs load_samples(const ImageStream& stream, std::int64_t images) {
 
 namespace {
 
-class Reading final : public SampleMaker {
+class ImageReading final : public SampleMaker {
  public:
-  explicit Reading(const ImageStream& stream) : stream_(stream), reader_(*stream.set, stream.direct) {}
+  explicit ImageReading(const ImageStream& stream) : stream_(stream), reader_(*stream.set, stream.direct) {}
   void make(std::int64_t position, const SampleSlot& slot) override {
     const std::int64_t image = stream_.order.image(position);
     const auto bytes = stream_.read(reader_, image);
@@ -182,18 +182,18 @@ class Augmenting final : public FromMemory {
   AlignedBytes out_;
 };
 
-class Batching final : public FromMemory {
+class ImageBatching final : public FromMemory {
  public:
-  Batching(const ImageStream& stream, const StageInputs& inputs) : FromMemory(stream, inputs) {}
+  ImageBatching(const ImageStream& stream, const StageInputs& inputs) : FromMemory(stream, inputs) {}
   void make(std::int64_t position, const SampleSlot& slot) override {
     const std::size_t input = pick(position, slot);
     std::memcpy(slot.data, inputs_.samples[input].data(), static_cast<std::size_t>(sample_bytes(stream_.size)));
   }
 };
 
-class Whole final : public SampleMaker {
+class ImagePipeline final : public SampleMaker {
  public:
-  explicit Whole(const ImageStream& stream)
+  explicit ImagePipeline(const ImageStream& stream)
       : stream_(stream),
         rng_(stream.order.seed, "augmentation"),
         reader_(*stream.set, stream.direct),
@@ -230,7 +230,7 @@ class Whole final : public SampleMaker {
 
 }  // namespace
 
-std::unique_ptr<SampleMaker> make_image_reader(const ImageStream& stream) { return std::make_unique<Reading>(stream); }
+std::unique_ptr<SampleMaker> make_image_reader(const ImageStream& stream) { return std::make_unique<ImageReading>(stream); }
 std::unique_ptr<SampleMaker> make_image_decoder(const ImageStream& stream, const StageInputs& inputs) {
   return std::make_unique<Decoding>(stream, inputs);
 }
@@ -238,8 +238,8 @@ std::unique_ptr<SampleMaker> make_image_augmenter(const ImageStream& stream, con
   return std::make_unique<Augmenting>(stream, inputs);
 }
 std::unique_ptr<SampleMaker> make_image_batcher(const ImageStream& stream, const StageInputs& inputs) {
-  return std::make_unique<Batching>(stream, inputs);
+  return std::make_unique<ImageBatching>(stream, inputs);
 }
-std::unique_ptr<SampleMaker> make_image_pipeline(const ImageStream& stream) { return std::make_unique<Whole>(stream); }
+std::unique_ptr<SampleMaker> make_image_pipeline(const ImageStream& stream) { return std::make_unique<ImagePipeline>(stream); }
 
 }  // namespace assay::data

@@ -42,9 +42,9 @@ class TokenMaker : public SampleMaker {
   AlignedBytes buffer_;
 };
 
-class Reading final : public TokenMaker {
+class TokenReading final : public TokenMaker {
  public:
-  explicit Reading(const TokenStream& stream) : TokenMaker(stream), own_(raw_bytes_) {}
+  explicit TokenReading(const TokenStream& stream) : TokenMaker(stream), own_(raw_bytes_) {}
   void make(std::int64_t position, const SampleSlot& slot) override {
     const std::int64_t index = stream_.order.image(position);
     const std::byte* tokens = window(index);
@@ -56,9 +56,9 @@ class Reading final : public TokenMaker {
   AlignedBytes own_;
 };
 
-class Batching final : public TokenMaker {
+class TokenBatching final : public TokenMaker {
  public:
-  explicit Batching(const TokenStream& stream)
+  explicit TokenBatching(const TokenStream& stream)
       : TokenMaker(stream), windows_(std::min<std::uint64_t>(stream.set->windows(), 64)) {
     pool_.reserve(windows_ * raw_bytes_);
     for (std::uint64_t w = 0; w < windows_; ++w)
@@ -75,9 +75,9 @@ class Batching final : public TokenMaker {
   AlignedBytes pool_;
 };
 
-class Whole final : public TokenMaker {
+class TokenPipeline final : public TokenMaker {
  public:
-  explicit Whole(const TokenStream& stream) : TokenMaker(stream) {}
+  explicit TokenPipeline(const TokenStream& stream) : TokenMaker(stream) {}
   void make(std::int64_t position, const SampleSlot& slot) override {
     const std::int64_t index = stream_.order.image(position);
     stream_.set->widen(window(index), reinterpret_cast<std::int32_t*>(slot.data));
@@ -87,10 +87,10 @@ class Whole final : public TokenMaker {
 
 }  // namespace
 
-std::unique_ptr<SampleMaker> make_token_reader(const TokenStream& stream) { return std::make_unique<Reading>(stream); }
+std::unique_ptr<SampleMaker> make_token_reader(const TokenStream& stream) { return std::make_unique<TokenReading>(stream); }
 std::unique_ptr<SampleMaker> make_token_batcher(const TokenStream& stream) {
-  return std::make_unique<Batching>(stream);
+  return std::make_unique<TokenBatching>(stream);
 }
-std::unique_ptr<SampleMaker> make_token_pipeline(const TokenStream& stream) { return std::make_unique<Whole>(stream); }
+std::unique_ptr<SampleMaker> make_token_pipeline(const TokenStream& stream) { return std::make_unique<TokenPipeline>(stream); }
 
 }  // namespace assay::data

@@ -1,5 +1,6 @@
 #include "workloads/transformer/hugging_face.h"
 
+#include "harness/core/text.h"
 #include "harness/json/json.h"
 #include "workloads/transformer/config_reader.h"
 
@@ -29,7 +30,8 @@ void refuse_architecture(const Cursor& at, std::string_view name) {
   std::vector<std::string> supported;
   supported.reserve(known.size());
   for (const Known& each : known) supported.push_back(fmt::format("{} ({})", each.type, each.architecture));
-  at.error(fmt::format("the architecture \"{}\" is not supported; supported: {}", name, fmt::join(supported, ", ")));
+  at.error(
+      fmt::format("the architecture {} is not supported; supported: {}", in_quotes(name), fmt::join(supported, ", ")));
 }
 
 std::optional<Kind> kind_of_model(const Cursor& cursor) {
@@ -58,7 +60,7 @@ void only(const Cursor& cursor, const char* name, const Json& value, const char*
   const auto member = given(cursor, name);
   if (member && member->json() != value)
     member->error(
-        fmt::format("{} is not supported, only {}: {}", member->json().dump().substr(0, 60), value.dump(), why));
+        fmt::format("{} is not supported, only {}: {}", one_line(member->json().dump(), 60), value.dump(), why));
 }
 
 void read_activation(const Cursor& cursor, const char* name, Config& config) {
@@ -95,7 +97,7 @@ void read_rope(const Cursor& cursor, Config& config) {
     if (*kind == "llama3")
       read_llama3_scaling(*scaling, config);
     else
-      type->error(fmt::format("the rotary scaling \"{}\" is not supported; supported: default, llama3", *kind));
+      type->error(fmt::format("the rotary scaling {} is not supported; supported: default, llama3", in_quotes(*kind)));
   }
 }
 

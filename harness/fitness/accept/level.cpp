@@ -75,8 +75,10 @@ Level read_level(const std::string& word, DeviceKind device) {
                                at->error(error.what());
                              }
                            }
-                         if (const auto at = root.find("pair_share"))
-                           level.pair_share = at->quantity(parse_fraction, 0, 1).value_or(0);
+                         if (const auto at = root.find("pair_share")) {
+                           level.pair_share = at->quantity(parse_fraction, 0, 1).value_or(1);
+                           if (level.pair_share == 0) at->error("must be above 0: no link would be slow");
+                         }
                          if (const auto at = root.find("not_run")) {
                            at->only(checks);
                            for (const auto& [name, why] : at->members()) {

@@ -41,7 +41,7 @@ void UnmeasuredFloors::add(const CheckResult& result) {
       continue;
     }
     const int nearness = !one.records.empty() ? 2 : one.of_key > 0 ? 1 : 0;
-    // Of stages with other keys only, the reason that names the nearest key is the longer one.
+    // Among stages with other keys only, the reason that names the nearest key is the longer one.
     if (nearness < left->nearness || (nearness == 0 && one.unmeasured.size() <= left->reason.size())) continue;
     left->reason = one.unmeasured;
     left->nearness = nearness;

@@ -155,7 +155,7 @@ bool alike(const std::optional<Interval>& a, const std::optional<Interval>& b) {
   return alike(a->low, b->low) && alike(a->high, b->high);
 }
 
-// Of a run that an older build wrote; others have no secret.
+// Masks the secrets of a run that an older build wrote; later builds never store them.
 std::string masked_lines(std::string text) {
   if (!holds_secret(text)) return text;
   std::string out;

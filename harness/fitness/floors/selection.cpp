@@ -22,7 +22,7 @@ namespace {
 // "700 TFLOP/s" in base units: a number, one of k M G T P, and the unit itself.
 double parse_rate(std::string_view text, const std::string& unit) {
   const auto refuse = [&] {
-    throw UsageError(fmt::format("{} is not a quantity in {} (\"1.5 G{}\")", in_quotes(text), unit, unit));
+    throw UsageError(fmt::format("{0} is not a quantity in {1} (\"1.5 G{1}\")", in_quotes(text), one_line(unit, 40)));
   };
   const auto trim = [](std::string_view& part) {
     while (part.ends_with(' ')) part.remove_suffix(1);

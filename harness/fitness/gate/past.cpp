@@ -64,19 +64,19 @@ void remember(const std::filesystem::path& file, std::time_t now, const Decision
   for (const Finding& finding : decision.findings)
     if (finding.severity != Severity::info)
       codes.push_back({{"code", catalogue.of(finding.id).code}, {"device", finding.device}});
-  const std::string line =
+  std::string line =
       dump_line(
           {{"time", utc_text(now)}, {"verdict", name_of(verdict, verdict_words)}, {"findings", std::move(codes)}}) +
       "\n";
   std::error_code error;
   std::filesystem::create_directories(file.parent_path(), error);
-  const bool full = std::filesystem::file_size(file, error) > max_bytes && !error;
-  const std::string kept = full ? content(file) : std::string();
-  const std::string newest = full ? kept.substr(kept.find('\n', kept.size() / 2) + 1) : std::string();
+  const std::string kept = content(file);
+  // A line that was cut short by a kill is not continued.
+  if (!kept.empty() && !kept.ends_with('\n')) line.insert(0, "\n");
   // Not synced: a gate must not wait for a busy disk.
-  if (full) {
+  if (kept.size() > max_bytes) {
     NewFile shorter(file);
-    shorter.write(newest + line);
+    shorter.write(kept.substr(kept.find('\n', kept.size() / 2) + 1) + line);
     return shorter.finish(false);
   }
   const Descriptor fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));

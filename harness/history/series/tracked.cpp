@@ -104,8 +104,8 @@ std::map<std::string, std::vector<Night>> replacements(const store::Contents& co
   return nights;
 }
 
-// Of each series the chain that it ends: indices, oldest first. A series that another continues ends none; if several
-// continue it, the first does.
+// For each series, the chain that it ends, as indices, oldest first. A series that another continues ends none; if
+// several continue it, the first does.
 std::vector<std::vector<std::size_t>> chains(const store::Contents& contents) {
   std::unordered_map<std::int64_t, std::size_t> by_number;
   for (std::size_t i = 0; i < contents.series.size(); ++i) by_number[contents.series[i].number] = i;

@@ -22,7 +22,8 @@ Night week_of(Night night) {
   return (since_monday - (since_monday % days + days) % days) / days;
 }
 
-// Of the runs of one week and branch: each series keeps one point, in the run whose figure is nearest to the median.
+// Merges the runs of one week and branch: each series keeps one point, in the run whose figure is nearest to the
+// median.
 void merge_week(std::vector<RunRow>& runs) {
   struct Place {
     std::size_t run = 0;

@@ -86,7 +86,10 @@ void check_events(ChannelServer& server, std::set<int>& present, SharedValues& s
       continue;
     }
     expect(event.rank >= 0, "an event without a rank");
-    if (event.kind == Kind::hello) expect(present.insert(event.rank).second, "a rank joined twice");
+    if (event.kind == Kind::hello) {
+      expect(present.insert(event.rank).second, "a rank joined twice");
+      (void)server.send(event.rank, message::Where{});
+    }
     if (event.kind == Kind::message) {
       expect(present.contains(event.rank), "a message from an absent rank");
       if (const auto* share = std::get_if<message::Share>(&event.message))
@@ -94,6 +97,10 @@ void check_events(ChannelServer& server, std::set<int>& present, SharedValues& s
     }
     if (event.kind == Kind::closed) expect(present.erase(event.rank) == 1, "a rank left twice");
   }
+  std::vector<pollfd> fds;
+  server.add_fds(fds);
+  expect(fds.size() >= present.size(), "a rank without a descriptor");
+  expect(server.silent_peers(3600).empty(), "a rank that was silent for an hour");
   for (const std::string& line : server.drain_log()) expect_message(line, "channel: ");
 }
 
@@ -129,6 +136,9 @@ void channel(std::string_view input) {
       case 4: connection.close(); break;
       case 5:
         connection.send(std::string(static_cast<std::size_t>(script.byte()) * 64, static_cast<char>(script.byte())));
+        break;
+      case 7:  // the supervisor gives a rank up
+        if (present.erase(static_cast<int>(which)) == 1) server.disconnect(static_cast<int>(which));
         break;
       default: connection.send(script.text()); break;
     }

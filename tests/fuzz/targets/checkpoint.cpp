@@ -1,6 +1,7 @@
 // Checkpoints. Input that starts with 'h' is the header of format 1 and, after a zero byte, the parts; with 'i' the
 // header of an index and, after a zero byte, the ranges of rank 0. They are assembled with a correct header checksum,
-// so that the code after that check is reached. Any other input is a whole file.
+// so that the code after that check is reached. Any other input is a whole file. What is read is written and read
+// again.
 #include "workloads/training/checkpoint.h"
 
 #include "tests/fuzz/fuzz.h"
@@ -47,9 +48,21 @@ void checkpoint(std::string_view input) {
   } else {
     file.write(input);
   }
-  const bool accepted = accepts("checkpoint " + file.path() + ": ",
-                                [&] { (void)training::read_checkpoint(file.path(), identity, parts, *device, *comm); });
-  if (!accepted) expect(weights == std::array<float, 4>{1, 2, 3, 4} && step == 7, "a rejected checkpoint was loaded");
+  training::CheckpointNotes notes;
+  training::Transfer first_read, written, second_read;
+  const bool accepted = accepts("checkpoint " + file.path() + ": ", [&] {
+    notes = training::read_checkpoint(file.path(), identity, parts, *device, *comm, &first_read);
+  });
+  if (!accepted)
+    return expect(weights == std::array<float, 4>{1, 2, 3, 4} && step == 7, "a rejected checkpoint was loaded");
+  const std::filesystem::path copy = folder() / "copies" / "b.ckpt";
+  written = training::write_checkpoint(copy, notes, parts, *device, *comm);
+  weights = {}, step = 0;
+  const training::CheckpointNotes again =
+      training::read_checkpoint(copy, notes.identity, parts, *device, *comm, &second_read);
+  expect(again.meta == notes.meta && again.layout == notes.layout, "other notes than were written");
+  expect(first_read.checksum == written.checksum && written.checksum == second_read.checksum,
+         "other values than were written");
 }
 
 }  // namespace assay::fuzz

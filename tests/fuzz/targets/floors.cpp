@@ -16,6 +16,7 @@ void floors(std::string_view input) {
     expect(!floor.key.empty() && !floor.metric.empty() && !floor.unit.empty() && !floor.source.empty() &&
                floor.limit >= 0 && std::isfinite(floor.limit),
            "an invalid floor: " + floor.pointer);
+  expect(fitness::find_floors(file.path()).floors.size() == read.floors.size(), "other floors by the file's name");
 }
 
 }  // namespace assay::fuzz

@@ -26,7 +26,16 @@ void foreign(std::string_view input) {
     if (half != input.npos) in.rules = input.substr(half), in.rules_file = "f";
     if (!accepts("f", [&] { file = format.read(in); })) continue;
     expect((file.not_read == 0) == file.first_not_read.empty(), "what was not read is not named");
+    std::vector<ForeignFile> files = {file};
+    (void)report::guessed_directions(files);
     const std::vector<ForeignFigure> figures = file.figures();
+    const auto measured = std::ranges::find_if(figures, [](const ForeignFigure& one) { return !one.values.empty(); });
+    if (measured != figures.end()) {
+      report::set_directions(files, {{measured->metric, Better::lower}});
+      for (const ForeignFigure& one : files.front().figures())
+        expect(one.metric != measured->metric || one.better == Better::lower, "a direction that is not set");
+    }
+    accepts("import: --better ", [&] { report::set_directions(files, {{"no such metric", Better::lower}}); });
     for (const ForeignFigure& figure : figures) {
       expect(!figure.name.empty(), "a figure without a case");
       expect(std::all_of(figure.values.begin(), figure.values.end(), [](double value) { return std::isfinite(value); }),
@@ -45,12 +54,22 @@ void foreign(std::string_view input) {
     }
     expect((records == 0) == figures.empty(), "figures without records");
   }
+  static const MemoryFile printed(folder() / "printed.txt");
+  printed.write(input);
   std::size_t looked_for = 0;
   for (const std::string& name : printed_names(input)) {
     if (looked_for++ == 20) break;
     PrintedFigure found;
-    if (!accepts("f", [&] { found = printed_figure({input}, {{name}}, "f"); })) continue;
-    expect(!found.values.empty() && std::isfinite(found.value), "a printed figure without a value");
+    // Its whole name, and what follows the last mark in it.
+    for (const std::string& wanted : {name, name.substr(name.find_last_of("/:. ") + 1)}) {
+      if (wanted.empty() || !accepts("f", [&] { found = printed_figure({input}, {{wanted}}, "f"); })) continue;
+      expect(!found.values.empty() && std::isfinite(found.value), "a printed figure without a value");
+    }
+    // As `import --metric NAME` does.
+    accepts(printed.path(), [&] {
+      const ForeignFile file = report::read_named(report::file_input(printed.path()), {name}, std::nullopt);
+      expect(file.figures().size() == 1, "other figures than the one that was named");
+    });
   }
 }
 

@@ -1,8 +1,9 @@
-// Hostfiles, and Slurm's lists of nodes and of tasks per node. The first byte selects which.
+// Hostfiles, Slurm's lists of nodes and of tasks per node, and a job's variables. The first byte selects which.
 #include "harness/hosts/hostfile.h"
 #include "harness/hosts/slurm.h"
 #include "tests/fuzz/fuzz.h"
 
+#include <map>
 #include <set>
 
 namespace assay::fuzz {
@@ -23,10 +24,31 @@ void hosts(std::string_view input) {
     if (!accepts(variable, [&] { tasks = parse_tasks_per_node(input.substr(1), variable); })) return;
     expect(tasks.size() <= max_nodes, "more nodes than allowed");
     for (const int count : tasks) expect(count >= 0, "a negative number of tasks");
+  } else if (what == 'e') {  // NAME=VALUE on each line
+    std::map<std::string, std::string, std::less<>> variables;
+    for (std::string_view rest = input.substr(1); !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      if (const std::size_t equals = line.find('='); equals != line.npos)
+        variables.emplace(line.substr(0, equals), line.substr(equals + 1));
+      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    }
+    accepts("SLURM_", [&] {
+      const auto found = slurm_allocation([&](std::string_view name) {
+        const auto variable = variables.find(name);
+        return variable == variables.end() ? std::nullopt : std::optional(variable->second);
+      });
+      expect(!found || !found->hosts.empty(), "an allocation without hosts");
+    });
   } else {
-    const std::string source = "hosts.txt";
-    std::vector<AllocatedHost> all;
+    static const MemoryFile file(folder() / "hosts.txt");
+    file.write(input);
+    const std::string& source = file.path();
+    std::vector<AllocatedHost> all, whole;
     if (!accepts(source + ":", [&] { all = parse_hostfile(input, source); })) return;
+    if (accepts("--hostfile " + source, [&] { whole = read_hostfile(source, "--hostfile"); }))
+      expect(all.size() == whole.size(), "a file that is read otherwise than its text");
+    else
+      expect(all.empty(), "a hostfile with hosts that is refused");
     std::set<std::string> names;
     for (const AllocatedHost& host : all) {
       expect(!host.name.empty() && host.name.find_first_of(" \t\n") == host.name.npos, "an invalid host");

@@ -1,7 +1,8 @@
 // JPEG images, decoded whole or by a crop, or further to a tensor. The last bytes of the input select this, since
-// decoders ignore what follows an image.
+// decoders ignore what follows an image. The image is also that of a folder with a subfolder per class.
 #include "tests/fuzz/fuzz.h"
 #include "workloads/data/crop_pipeline.h"
+#include "workloads/data/image_set.h"
 
 #include <algorithm>
 #include <array>
@@ -19,6 +20,15 @@ void jpeg(std::string_view input) {
   for (std::size_t i = 0; i < std::min(choice.size(), input.size()); ++i)
     choice[i] = static_cast<std::uint8_t>(input[input.size() - 1 - i]);
   const auto* bytes = reinterpret_cast<const std::byte*>(input.data());
+  static const std::filesystem::path images = folder() / "images";
+  static const MemoryFile file(images / "tench" / "n01440764_10026.JPEG");
+  file.write(input);
+  const data::ImageSet set = data::ImageSet::open(images);
+  data::ImageReader reader(set, false);
+  const auto held = reader.read(0);
+  expect(set.size() == 1 && set.label(0) == 0 && data::ImageSet::problem_with(images).empty() && held &&
+             std::ranges::equal(*held, std::span(bytes, input.size())),
+         "a folder's image that is not the file");
   // A copy, so that sanitizers detect reads past its end.
   const std::vector<std::byte> image(bytes, bytes + input.size());
   const auto refused = [&](std::string_view why) { expect_message(why, ""); };

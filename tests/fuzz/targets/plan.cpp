@@ -1,4 +1,5 @@
-// Plan files: expansion with the real catalogue, conversion to the form of run.json and back.
+// Plan files: expansion with the real catalogue, conversion to the form of run.json and back. A line after "---" is
+// that of --set.
 #include "harness/plan/plan.h"
 #include "cli/catalogue.h"
 #include "tests/fuzz/fuzz.h"
@@ -11,14 +12,17 @@ namespace assay::fuzz {
 
 void plan(std::string_view input) {
   static const MemoryFile file(folder() / "plan.json");
-  file.write(input);
+  const std::size_t line = input.find("\n---\n");
+  file.write(input.substr(0, line));
   PlanRequest request;
   request.targets = {file.path()};
+  if (line != input.npos) request.sets.emplace_back(input.substr(line + 5));
   // The last byte, which is white space or a bracket in any plan, selects the device.
   request.device = input.ends_with('\n') ? DeviceKind::cuda : DeviceKind::cpu;
   const PlanLimits limits{500, std::uint64_t{1} << 38, 8};
   Plan expanded;
-  if (!accepts(file.path(), [&] { expanded = expand_plan(request, cli::catalogue(), limits); })) return;
+  const std::string source = request.sets.empty() ? file.path() : "";
+  if (!accepts(source, [&] { expanded = expand_plan(request, cli::catalogue(), limits); })) return;
   expect(expanded.cases.size() <= limits.max_cases, "more cases than allowed");
   for (const PlannedCase& planned : expanded.cases) {
     expect(planned.ranks >= 1, "a case without ranks");

@@ -21,9 +21,15 @@ void prices(std::string_view input) {
              "an invalid number of GPUs");
       expect(!price.source.empty() && !price.place.empty(), "a price without its source");
     }
-  for (const report::Ownership& owned : read.owned)
+  for (const report::Ownership& owned : read.owned) {
     expect(money(owned.capex) && owned.years > 0 && owned.pue >= 1 && !owned.source.empty(),
            "an invalid cost of ownership");
+    const double hour = report::usd_per_useful_hour(owned);
+    expect(hour >= 0 && std::isfinite(hour), "an invalid cost of an hour");
+    expect(report::not_counted(owned).empty() ==
+               (owned.cost_of_capital && owned.residual && owned.colocation && owned.staff && owned.utilisation),
+           "a cost that is left out without a word");
+  }
 }
 
 }  // namespace assay::fuzz

@@ -1,5 +1,6 @@
 // Token files as windows for training. The first two bytes select the window length and how tokens are read.
 #include "tests/fuzz/fuzz.h"
+#include "workloads/data/token_set.h"
 #include "workloads/data/training_files.h"
 
 #include <numeric>
@@ -17,6 +18,7 @@ void tokens(std::string_view input) {
   const std::int64_t vocabulary = choice & 4 ? 50257 : 300;
   file.write(input.substr(2));
   std::shared_ptr<const data::TrainingSet> set;
+  (void)data::TokenSet::problem_with(file.path(), seq);
   if (!accepts(file.path(), [&] { set = data::open_training_tokens(file.path(), seq, vocabulary, masked); })) return;
   for (const data::Split split : {data::Split::train, data::Split::validation}) {
     if (set->samples(split) == 0) continue;

@@ -379,7 +379,7 @@ TEST(Boots, AClockThatWasWrongInThisBootHidesNoFault) {
                     boot)[0]
                   .earlier_boot)
       << "another boot began since";
-  // By a clock that was not set at all.
+  // The clock was not set at all.
   FakeRoot fake;
   fake.file("proc/stat", "btime 1795435200").file("var/log/kern.log", "1970-01-01T00:00:05Z" + fault);
   EXPECT_TRUE(std::ranges::any_of(audit_machine(fake.root(), now).problems,

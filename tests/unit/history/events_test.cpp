@@ -72,7 +72,7 @@ TEST(Events, AreWhatChangedInOneDirectionInACommonGap) {
   one.add(3, changed(20, 0.3, {gap(20, 1)}));
   const auto& events = one.events();
   ASSERT_EQ(events.size(), 3u);
-  // Of the sums of weights, 1.58 and 1.42, the larger is taken first, with all that may lie there.
+  // The larger of the sums of weights, 1.58 and 1.42, is taken first, with all that may lie there.
   EXPECT_EQ(events[0].kind, EventKind::slower);
   EXPECT_EQ(events[0].first_after, first_night + 21);
   EXPECT_EQ(events[0].series.size(), 1u);

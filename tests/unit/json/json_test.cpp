@@ -237,10 +237,10 @@ TEST(Members, ErrorsNameThePlace) {
   EXPECT_EQ(refusal(R"({"parts":[],"names":{"a":1}})"), "names.a: not a string");
 }
 
-enum class Colour { red, green };
-constexpr auto words(Colour) { return std::to_array<std::string_view>({"red", "green"}); }
+enum class Light { red, green };
+constexpr auto words(Light) { return std::to_array<std::string_view>({"red", "green"}); }
 struct Signal {
-  Colour colour = Colour::red;
+  Light colour = Light::red;
   std::optional<double> since;  // Unix seconds
   static void members(auto& self, auto& io) { io("colour", self.colour), io.utc("since", self.since); }
 };
@@ -248,7 +248,7 @@ struct Signal {
 TEST(Members, EnumsAreTheirWordsAndMomentsAreInUtc) {
   const std::string text = R"({"colour":"green","since":"2026-11-20T03:12:44Z"})";
   const auto signal = read_text<Signal>(text);
-  EXPECT_EQ(signal.colour, Colour::green);
+  EXPECT_EQ(signal.colour, Light::green);
   EXPECT_EQ(signal.since, 1795144364.0);
   EXPECT_EQ(dump_line(json_of(signal)), text);
   EXPECT_EQ(dump_line(json_of(Signal())), R"({"colour":"red","since":null})");

@@ -225,6 +225,114 @@ TEST(Description, NamesAGpuWithoutADriverByItsSheet) {
   EXPECT_THAT(text, testing::HasSubstr("  usable         3 cores\n"));
 }
 
+// A DIMM as SMBIOS describes it: its size, and its configured speed in MT/s.
+std::string dimm_record(int megabytes, int speed) {
+  std::string raw(92, '\x01');
+  raw[0] = 17;
+  const auto word = [&](std::size_t at, int value) {
+    raw[at] = static_cast<char>(value & 0xff);
+    raw[at + 1] = static_cast<char>(value >> 8);
+  };
+  word(0x0c, megabytes);
+  word(0x20, speed);
+  return raw;
+}
+
+// Two controllers of two channels; the last channel has no DIMM, the second has two.
+void make_channels(FakeRoot& fake) {
+  add_cpus(fake, 2, 1, "AMD EPYC 9654 96-Core Processor", "avx2");
+  const std::string folder = "sys/devices/system/edac/mc/";
+  int number = 0;
+  for (const auto& [mc, location] : {std::pair{"mc0", "channel 0 slot 0"}, std::pair{"mc0", "channel 1 slot 0"},
+                                     std::pair{"mc0", "channel 1 slot 1"}, std::pair{"mc1", "channel 0 slot 0"}}) {
+    const std::string dimm = folder + mc + "/dimm" + std::to_string(number++) + "/";
+    fake.file(dimm + "dimm_location", location).file(dimm + "size", "16384");
+    fake.file(folder + mc + "/max_location", "channel 1 slot 1 ");
+  }
+  fake.file(folder + "mc1/dimm9/dimm_location", "channel 1 slot 0").file(folder + "mc1/dimm9/size", "0");
+  fake.file("sys/firmware/dmi/entries/17-0/raw", dimm_record(16384, 4800))
+      .file("sys/firmware/dmi/entries/17-1/raw", dimm_record(16384, 4400))
+      .file("sys/firmware/dmi/entries/17-2/raw", dimm_record(0, 1600))
+      .file("sys/firmware/dmi/entries/4-0/raw", dimm_record(16384, 800));
+}
+
+TEST(MemoryChannels, AreThoseOfEdacAtTheSlowestConfiguredRate) {
+  const auto machine = probed(make_channels);
+  ASSERT_TRUE(machine.channels);
+  EXPECT_EQ(machine.channels->channels, 4);
+  EXPECT_EQ(machine.channels->populated, 3);
+  EXPECT_EQ(machine.channels->transfers, 4.4e9);
+  const Json channels = environment_json(machine)["memory"]["channels"];
+  EXPECT_EQ(channels, (Json{{"all", 4}, {"populated", 3}, {"transfers_per_second", 4.4e9}}));
+}
+
+TEST(MemoryChannels, AreUnknownBelowAHypervisorAndWithoutEdac) {
+  const auto virtual_one = probed([](FakeRoot& fake) {
+    make_channels(fake);
+    add_cpus(fake, 2, 1, "AMD EPYC 9654 96-Core Processor", "avx2 hypervisor");
+  });
+  EXPECT_FALSE(virtual_one.channels) << "firmware below a hypervisor invents DIMMs";
+  EXPECT_FALSE(probed(make_bare_metal).channels);
+  EXPECT_EQ(environment_json(virtual_one)["memory"]["channels"], nullptr);
+  const auto by_row = probed([](FakeRoot& fake) {
+    make_channels(fake);
+    fake.file("sys/devices/system/edac/mc/mc0/dimm0/dimm_location", "memory 0");
+  });
+  EXPECT_FALSE(by_row.channels) << "the driver does not tell channels apart";
+  const auto unbounded = probed([](FakeRoot& fake) {
+    make_channels(fake);
+    fake.remove("sys/devices/system/edac/mc/mc1/max_location").file("sys/devices/system/edac/mc/power/control", "auto");
+  });
+  EXPECT_FALSE(unbounded.channels) << "how many channels the second controller has is unknown";
+  const auto slow_one = probed([](FakeRoot& fake) {
+    make_channels(fake);
+    fake.file("sys/firmware/dmi/entries/17-1/raw", dimm_record(16384, 0));
+  });
+  EXPECT_EQ(slow_one.channels->transfers, std::nullopt) << "the DIMM of unknown rate may be the slowest";
+  const auto unprivileged = probed([](FakeRoot& fake) {
+    make_channels(fake);
+    fake.remove("sys/firmware");
+  });
+  EXPECT_EQ(unprivileged.channels->transfers, std::nullopt);
+}
+
+TEST(Links, HaveTheRateOfTheirLanesAfterTheLineCode) {
+  EXPECT_DOUBLE_EQ(pcie_rate(16, 32), 16 * 32e9 * 128 / 130 / 8);  // 63 GB/s
+  EXPECT_DOUBLE_EQ(pcie_rate(4, 5), 2e9);
+  EXPECT_DOUBLE_EQ(pcie_rate(16, 64), 16 * 64e9 * 242 / 256 / 8);
+  const auto machine = probed([](FakeRoot& fake) {
+    add_cpus(fake, 2, 1, "A CPU", "avx2");
+    const auto link = [&](const std::string& folder) {
+      fake.file(folder + "current_link_width", "4").file(folder + "current_link_speed", "16.0 GT/s PCIe");
+    };
+    fake.file("sys/class/nvme/nvme0/model", "DISK 1");
+    link("sys/class/nvme/nvme0/device/");
+    fake.file("sys/class/net/eth0/speed", "25000").file("sys/class/net/eth0/operstate", "up");
+    link("sys/class/net/eth0/device/");
+    fake.file("sys/class/net/docker0/speed", "10000").file("sys/class/net/docker0/operstate", "up");
+  });
+  ASSERT_EQ(machine.disks.size(), 1u);
+  EXPECT_EQ(machine.disks[0].model, "DISK 1");
+  EXPECT_DOUBLE_EQ(*machine.disks[0].pci_rate, pcie_rate(4, 16));
+  ASSERT_EQ(machine.network.size(), 1u) << "a bridge of containers is no hardware";
+  EXPECT_EQ(machine.network[0].name, "eth0");
+  EXPECT_EQ(machine.network[0].rate, 25);
+  EXPECT_DOUBLE_EQ(*machine.network[0].pci_rate, pcie_rate(4, 16));
+}
+
+TEST(Links, OfInfinibandHideThoseOfEthernet) {
+  const auto machine = probed([](FakeRoot& fake) {
+    add_cpus(fake, 2, 1, "A CPU", "avx2");
+    const std::string port = "sys/class/infiniband/mlx5_0/ports/1/";
+    fake.file(port + "rate", "400 Gb/sec (4X NDR)").file(port + "state", "4: ACTIVE");
+    fake.file("sys/class/infiniband/mlx5_0/device/vendor", "0x15b3");
+    fake.file("sys/class/net/eth0/speed", "400000").file("sys/class/net/eth0/device/vendor", "0x15b3");
+  });
+  ASSERT_EQ(machine.network.size(), 1u);
+  EXPECT_EQ(machine.network[0].name, "mlx5_0:1");
+  EXPECT_EQ(machine.network[0].pci_rate, std::nullopt);
+}
+
 TEST(Identities, AreFoundByAddress) {
   FakeRoot fake;
   EXPECT_TRUE(slots_by_address(fake.root()).empty());

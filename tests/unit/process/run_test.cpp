@@ -48,7 +48,7 @@ std::string leave_one_behind(const std::filesystem::path& mark) {
          " ]; do sleep 0.01; done";
 }
 
-// That nothing is left after a test: no zombie and no descriptor.
+// Checks that a test leaves nothing: no zombie and no descriptor.
 class RunProcess : public testing::Test {
  protected:
   void TearDown() override {

@@ -1,4 +1,4 @@
-// Who is to blame: as members, and read from the words of records that have none.
+// A failure names who is to blame, in members of its own, or in the words of records that have no such members.
 #include "harness/core/error.h"
 #include "harness/json/members.h"
 #include "harness/record/record.h"

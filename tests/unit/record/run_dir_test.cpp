@@ -130,7 +130,7 @@ TEST_F(RunDir, SeriesOutsideTheRunAreRefused) {
   for (const char* path : {"/etc/passwd", "../x", "series/../../x"}) {
     Record hostile = record("h");
     hostile.samples.series = path;
-    EXPECT_THROW((void)all_samples(data, hostile), Error) << path;
+    EXPECT_THROW((void)all_samples(data, hostile), UsageError) << path;
   }
 }
 

@@ -154,7 +154,7 @@ TEST(Normal, AFigureHasItsPlaceAmongReferences) {
   EXPECT_EQ(answer.tone, Tone::good);
   EXPECT_THAT(answer.text,
               HasSubstr("no key figure is below all 3 reference runs of such a machine (1 of 1 compared)"));
-  EXPECT_THAT(answer.evidence.front(), HasSubstr("number 3 beside 3 reference runs (900 MFLOP/s – 1.2 GFLOP/s)"));
+  EXPECT_THAT(answer.evidence.front(), HasSubstr("; 3 runs of such machines: 900 MFLOP/s – 1.2 GFLOP/s"));
 }
 
 TEST(Normal, BelowEveryReferenceByMoreThanTheToleranceIsNotNormal) {
@@ -250,7 +250,7 @@ TEST(Limit, IsTheWorstFindingWithItsFixAndCeiling) {
   const Answer answer = limit_of(training_with(0.05));
   EXPECT_EQ(answer.tone, Tone::bad);
   EXPECT_THAT(answer.text,
-              HasSubstr("50 % of a step waits for data; without that it is about 2 times as fast. To do: "));
+              HasSubstr("50 % of a step waits for data; the gain of changing it is about 2 x. To do: "));
 }
 
 TEST(Limit, WithoutAFindingItIsComputation) {

@@ -81,10 +81,37 @@ TEST_F(KeyBars, ThePeakEndsTheScale) {
   EXPECT_DOUBLE_EQ(row.parts.front() / *row.peak, 0.8);
   EXPECT_DOUBLE_EQ(*row.peak, 1 / 1.02);
   EXPECT_DOUBLE_EQ(row.range->high / row.parts.front(), 84.0 / 80);
-  EXPECT_EQ(row.text, "80 FLOP/s ± 5.0 %");
+  EXPECT_EQ(row.text, "80 FLOP/s ± 5.0 %, 80 % of peak");
   EXPECT_FALSE(row.reference);
   EXPECT_THAT(drawn.note, Not(HasSubstr("shade")));
   EXPECT_THAT(drawn.note, Not(HasSubstr("published")));
+}
+
+TEST_F(KeyBars, WithoutAScaleThereIsNoBarButTheSamplesOverTime) {
+  record_.samples.values = {0.5, 0.25, 1};
+  record_.samples.count = 3;
+  const Bars drawn = bars({});
+  const BarRow& row = drawn.rows.front();
+  EXPECT_THAT(row.parts, testing::IsEmpty());
+  EXPECT_FALSE(row.range || row.peak);
+  EXPECT_THAT(row.strip, testing::ElementsAre(0.5, 1, 0.25)) << "rates, of the largest";
+  EXPECT_EQ(row.text, "80 FLOP/s ± 5.0 %");
+  EXPECT_THAT(drawn.note, HasSubstr("the samples over time"));
+  EXPECT_THAT(bars_page(drawn), HasSubstr("<path class=strip d=\"M0 10L500 1L1000 14.5\" />"));
+}
+
+TEST_F(KeyBars, TheUsualShareIsALineOnTheScaleOfThePeak) {
+  record_.device = "cpu";
+  record_.key = "gemm/dtype=f32/m=2048/n=2048/k=2048";
+  record_.choices["isa"] = "avx2";
+  record_.metrics.front().of_peak = 0.8;
+  const Bars drawn = bars({});
+  const BarRow& row = drawn.rows.front();
+  ASSERT_TRUE(row.usual);
+  EXPECT_DOUBLE_EQ(row.usual->low / *row.peak, 0.72);
+  EXPECT_DOUBLE_EQ(row.usual->high / *row.peak, 0.86);
+  EXPECT_THAT(drawn.note, HasSubstr("the usual share"));
+  EXPECT_THAT(bars_page(drawn), HasSubstr("<path class=usual d=\"M705.88 19H843.14\" />"));
 }
 
 TEST_F(KeyBars, ReferencesAndPublishedFiguresAreOnTheScale) {

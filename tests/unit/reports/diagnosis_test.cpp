@@ -135,6 +135,118 @@ TEST(Diagnosis, RanksFarFromTheirGpu) {
   }
 }
 
+// What one rule says of the first record of a run.
+RuleResult judged(const std::string& id, std::vector<Record> records, const Json& environment = {}) {
+  for (Record& record : records)
+    if (record.device.empty()) record.device = "cpu";
+  std::vector<RunData> data;
+  data.push_back(test::run_of(std::move(records), "r", {{"environment", environment}}));
+  const RunSet set(std::move(data));
+  const Entry& first = set.entries().front();
+  const EvidenceSet evidence = evidence_of(first, set.entries());
+  for (const Rule& rule : shipped_rules())
+    if (rule.id == id) {
+      RuleResult result = judge(rule, first, evidence);
+      result.entry = nullptr;
+      return result;
+    }
+  return {};
+}
+
+Record step_in(const std::string& precision, double rate) {
+  Record record =
+      test::record_of("llama/model=m/precision=" + precision, {test::metric("throughput", rate, "tokens/s")});
+  record.params = {{"model", "m"}, {"precision", precision}};
+  return record;
+}
+
+TEST(WhatToChange, AFasterPrecisionIsTheOneMeasuredElseBoundedByProducts) {
+  const RuleResult measured = judged("slow-precision", {step_in("f32", 100), step_in("bf16", 250)});
+  EXPECT_EQ(measured.state, RuleState::warn);
+  EXPECT_EQ(measured.text(), "the same step in bf16, measured in this run, is 2.5 times as fast");
+  EXPECT_EQ(measured.gain_text(), "about 2.5 x");
+  EXPECT_EQ(judged("slow-precision", {step_in("bf16", 250), step_in("f32", 100)}).state, RuleState::quiet);
+
+  const auto product = [](const std::string& dtype, double rate) {
+    return test::record_of("gemm/dtype=" + dtype + "/m=1", {test::metric("throughput", rate, "FLOP/s")});
+  };
+  const RuleResult bounded =
+      judged("slow-precision", {step_in("f32", 100), product("f32", 1e11), product("bf16", 6e11)});
+  EXPECT_EQ(bounded.text(), "the best product in bf16 of this run is 6 times as fast");
+  EXPECT_EQ(bounded.gain_text(), "at most 6 x");
+  EXPECT_EQ(judged("slow-precision", {step_in("f32", 100), product("f32", 1e11), product("bf16", 0.5e11)}).state,
+            RuleState::quiet);
+  EXPECT_EQ(judged("slow-precision", {step_in("f32", 100)}).state, RuleState::not_judged);
+  Record other_model = step_in("bf16", 250);
+  other_model.params["model"] = "n";
+  EXPECT_EQ(judged("slow-precision", {step_in("f32", 100), other_model}).state, RuleState::not_judged);
+}
+
+TEST(WhatToChange, FewerThreadsAndOtherStoresIfTheyWereFaster) {
+  const auto stream = [](const std::string& threads, const std::string& store, double rate) {
+    Record record = test::record_of("memory/op=triad/store=" + store + "/threads=" + threads,
+                                    {test::metric("bandwidth", rate, "B/s")});
+    record.params = {{"op", "triad"}, {"threads", threads}, {"store", store}};
+    record.choices["threads"] = threads == "core" ? "1" : "4";
+    record.labels = {{"level", "memory"}, {"store", store}};
+    return record;
+  };
+  const RuleResult fewer = judged("thread-count", {stream("all", "plain", 1e10), stream("core", "plain", 1.5e10)});
+  EXPECT_EQ(fewer.state, RuleState::warn);
+  EXPECT_EQ(fewer.text(), "the same case with threads=core is 1.5 times as fast");
+  EXPECT_EQ(judged("thread-count", {stream("core", "plain", 1e10), stream("all", "plain", 2e10)}).state,
+            RuleState::not_judged)
+      << "more threads are no advice for a case of one core";
+  const RuleResult store = judged("store-kind", {stream("all", "plain", 1e10), stream("all", "nontemporal", 1.2e10)});
+  EXPECT_EQ(store.text(), "the same loop with nontemporal stores is 1.2 times as fast");
+  EXPECT_EQ(store.gain_text(), "about 1.2 x");
+}
+
+TEST(WhatToChange, PagesAGovernorAndAnEmptyChannel) {
+  Record triad = test::record_of("memory/op=triad/threads=all", {test::metric("bandwidth", 1e10, "B/s")});
+  triad.labels["level"] = "memory";
+  triad.choices["page_size"] = "4KiB";
+  EXPECT_EQ(judged("small-pages", {triad}).state, RuleState::warn);
+  triad.choices["page_size"] = "2MiB";
+  EXPECT_EQ(judged("small-pages", {triad}).state, RuleState::quiet);
+
+  const auto channels = [](int populated) {
+    return Json{{"memory", {{"channels", {{"all", 8}, {"populated", populated}}}}}};
+  };
+  const RuleResult empty = judged("empty-channel", {triad}, channels(6));
+  EXPECT_EQ(empty.state, RuleState::warn);
+  EXPECT_EQ(empty.text(), "25 % of the memory channels have no DIMM");
+  EXPECT_EQ(empty.gain_text(), "at most 1.33 x");
+  EXPECT_EQ(judged("empty-channel", {triad}, channels(8)).state, RuleState::quiet);
+  EXPECT_EQ(judged("empty-channel", {triad}).state, RuleState::not_judged);
+
+  Record product = test::record_of("gemm/dtype=f32/m=1", {test::metric("throughput", 1e10, "FLOP/s")});
+  product.telemetry["clock"] = {"Hz", {0, 1}, {2e9, 2e9}};
+  const auto governed = [](const char* governor) {
+    return Json{{"cpu", {{"governors", {{governor, 2}}}, {"clocks_hz", {{"max", 4e9}}}}}};
+  };
+  const RuleResult slow = judged("governor", {product}, governed("powersave"));
+  EXPECT_EQ(slow.state, RuleState::bad);
+  EXPECT_EQ(slow.gain_text(), "at most 2 x");
+  EXPECT_EQ(judged("governor", {product}, governed("performance")).state, RuleState::quiet);
+  EXPECT_EQ(judged("governor", {product}).state, RuleState::not_judged) << "a virtual machine shows no governor";
+}
+
+TEST(WhatToChange, IsOrderedByGain) {
+  Record step = two_rank_training();
+  step.spans = {{"data_wait", 0.2}};
+  step.metrics.push_back(test::seconds("transfer", 0.5));
+  std::vector<RunData> data;
+  data.push_back(run_with(step));
+  const RunSet runs(std::move(data));
+  const auto all = diagnose(runs, shipped_rules());
+  const auto found = by_gain(all, 5);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].rule->id, "comm-exposed");
+  EXPECT_EQ(found[0].gain_text(), "about 2 x");
+  EXPECT_EQ(found[1].gain_text(), "about 1.25 x");
+}
+
 // The roofs meet at 10 FLOP per byte; the step does `intensity`, in 1 GB.
 std::vector<Record> step_under_roofs(double intensity) {
   Record peak = test::record_of("peak/dtype=f32/threads=all", {test::metric("throughput", 1e11, "FLOP/s")});

@@ -30,7 +30,7 @@ inline RunData history_run(const std::string& id, const std::string& started, st
                  {"environment", {{"hostnames", {host}}, {"cpu", {{"name", "AMD Zen 4"}}}, {"load", 0.5}}}});
 }
 
-// Of the night, counted from 2026-01-01.
+// A run of that night, counted from 2026-01-01.
 inline RunData night_run(int night, double seconds_per_call, const std::string& host = "box") {
   return history_run(fmt::format("{}-{}", host, night), fmt::format("2026-01-{:02}T03:00:00Z", night + 1),
                      {timed("gemm/m=1", seconds_per_call), timed("gemm/m=2", 2 * seconds_per_call)}, host);

@@ -41,7 +41,7 @@ struct Array {
   }
 };
 
-// Of a small model whose moments ranks divide; the last array spans several pieces of a file.
+// The arrays of a small model whose moments are divided among ranks; the last array spans several pieces of a file.
 const std::vector<Array> arrays = {{"weights/a", DType::f32, {100, 10}, false}, {"weights/b", DType::bf16, {33}, true},
                                    {"moment1/a", DType::f32, {100, 10}, true},  {"moment1/b", DType::f64, {17}, true},
                                    {"scales", DType::i32, {3}, true},           {"step", DType::i64, {1}, false},

@@ -26,7 +26,7 @@ class DnnlProduct : public Matmul {
   std::string isa() const override { return isa_; }
 
  protected:
-  // By our own kernels; a primitive may sum them itself.
+  // Sums them with our own kernels; a primitive may do it itself.
   void sum_rows(const MatmulArgs& args) const {
     if (row_sums_) row_sums_->run(args.a, static_cast<float*>(args.row_sums));
   }

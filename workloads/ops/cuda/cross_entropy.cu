@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(max_threads) cross_entropy(Rows<T> p) {
     const int misplaced = static_cast<int>(reinterpret_cast<std::uintptr_t>(x) % 16 / sizeof(T));
     const int head = min((N - misplaced) % N, p.classes);
     const int vectors = (p.classes - head) / N, tail = head + vectors * N;
-    // Of the elements at the ends, a thread has at most one before and one after the vectors.
+    // A thread has at most one of the elements before the vectors and one of those after them.
     const int before = me < head ? me : -1, after = tail + me < p.classes ? tail + me : -1;
     T* const body = x + head;
     if (target == p.ignored) {

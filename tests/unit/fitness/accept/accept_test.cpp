@@ -3,6 +3,7 @@
 #include "harness/fitness/accept/accept.h"
 
 #include "harness/json/members.h"
+#include "tests/support/refusal.h"
 #include "tests/support/runs.h"
 #include "tests/support/temporary_folder.h"
 
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <string>
@@ -305,6 +307,17 @@ TEST_F(Acceptances, AFolderThatHoldsSomethingIsNotTaken) {
   EXPECT_EQ(read_state(folder_.path() / "new").hosts, request_.state.hosts);
   EXPECT_THROW(begin(folder_.path() / "new", request_.state), UsageError);
   EXPECT_THROW(read_state(folder_.path()), UsageError);
+}
+
+TEST(AcceptLevel, AShareOfNothingIsRefused) {
+  const test::TemporaryFolder folder;
+  const auto file = folder.path() / "level.json";
+  const auto refused = [&](const char* share) {
+    std::ofstream(file) << R"({"schema":1,"host":[],"pair_share":")" << share << R"("})";
+    return test::refusal([&] { (void)read_level(file.string(), DeviceKind::cpu); });
+  };
+  EXPECT_EQ(refused("60%"), "");
+  EXPECT_THAT(refused("0%"), HasSubstr("/pair_share: must be above 0"));
 }
 
 TEST(AcceptRequest, WhyAStageIsNotRun) {

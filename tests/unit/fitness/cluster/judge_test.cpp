@@ -230,7 +230,7 @@ TEST(AcceptHost, WhatEveryHostSkipsIsNoPass) {
   checks = judge_each_host({each_host({record_on("a", 1), b})}, {"a", "b"}, {});
   EXPECT_EQ(state(checks, "a"), Fitness::pass);
   EXPECT_EQ(state(checks, "b"), Fitness::unsure);
-  // Of several cases some are skipped everywhere: they are named.
+  // If some of several cases are skipped everywhere, they are named.
   EXPECT_EQ(skips_text(each_host({record_on("a", 1, "gemm/m=8"), a, b})),
             "1 of 2 cases skipped everywhere: gemm/m=64/n=64 (run it on one rank)");
   EXPECT_EQ(skips_text(each_host({record_on("a", 1), b})), "");

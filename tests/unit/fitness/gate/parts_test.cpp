@@ -167,6 +167,8 @@ TEST(GatePast, RemembersAWeekAndStaysSmall) {
   remember(file, now - 10, suspect, catalogue);
   std::ofstream(file, std::ios::app) << "{\"time\": \"20";  // cut short by a kill
   EXPECT_EQ(read_past(file, now).text(), "suspect 2 times in the past 7 days");
+  remember(file, now - 5, suspect, catalogue);
+  EXPECT_EQ(read_past(file, now).text(), "suspect 3 times in the past 7 days") << "behind the line that was cut short";
   EXPECT_THAT(read_whole(file, 1 << 20), testing::HasSubstr(R"({"code":"ASSAY-GPU-012","device":""})"));
   for (int i = 0; i < 6000; ++i) remember(file, now, suspect, catalogue);
   EXPECT_LT(std::filesystem::file_size(file), 400u << 10);
