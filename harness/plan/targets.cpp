@@ -5,6 +5,7 @@
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 
 #include <fmt/format.h>
 
@@ -44,7 +45,7 @@ PlanSource on_device(PlanSource source, const fs::path& configs, DeviceKind devi
 // Sets a parameter to one value; nothing if there is no such parameter.
 void set_value(PlanEntry& entry, const std::string& name, const ParamValue& value) {
   for (auto& [spec, list] : entry.values)
-    if (spec->name == name) list = {{value}, {}};
+    if (spec->name == name) list = ValueList{{value}, {}};
 }
 
 // A model of configs/models, whole; absent if there is none of that name, or its family is none of these.
@@ -108,7 +109,8 @@ std::string choose_whole_or_slices(PlanEntry& entry, std::span<const Family> fam
       if (given->name == spec->name) list = values;
   const auto conflict = slicer->conflict ? slicer->conflict(first_case(slices, device), world) : std::nullopt;
   if (conflict || needed_by(slices) > static_cast<double>(memory))
-    return fmt::format("{}: whole, though {}: {}", entry.model, sizes, conflict.value_or("so do its slices"));
+    return fmt::format("{}: whole, though {}; in slices: {}", entry.model, sizes,
+                       conflict.value_or("they do not fit either"));
   std::string text = fmt::format("{}: in slices (family {}), which need {}, as {}", entry.model, slicer->name,
                                  format_bytes(needed_by(slices)), sizes);
   entry = std::move(slices);
