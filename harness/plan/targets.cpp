@@ -48,7 +48,7 @@ void set_value(PlanEntry& entry, const std::string& name, const ParamValue& valu
     if (spec->name == name) list = ValueList{{value}, {}};
 }
 
-// A model of configs/models, whole; absent if there is none of that name, or its family is none of these.
+// A model of configs/models, whole; absent if there is none of that name.
 std::optional<PlanSource> model_source(const std::string& name, const fs::path& configs,
                                        std::span<const Family> families, DeviceKind device) {
   const fs::path file = configs / "models" / (name + ".json");
@@ -59,7 +59,9 @@ std::optional<PlanSource> model_source(const std::string& name, const fs::path& 
                                ? json["family"].get<std::string>()
                                : "";
   const Family* family = find_family(families, word);
-  if (!family) return std::nullopt;
+  if (!family)
+    throw UsageError(fmt::format("{}: its family {} cannot be run{}", file.string(), in_quotes(word),
+                                 suggestion(word, family_names(families))));
   PlanSource source = bare_family(*family, device);
   source.name = name;
   source.entries.front().model = name;

@@ -7,8 +7,8 @@
 namespace assay {
 namespace {
 
-using testing::ElementsAre;
 using HasSubstr;
+using testing::ElementsAre;
 using testing::StartsWith;
 
 TEST_F(PlanTest, TargetsAreNamesFilesOrFamilies) {
@@ -20,7 +20,8 @@ TEST_F(PlanTest, TargetsAreNamesFilesOrFamilies) {
   request_.targets = {"quik"};
   EXPECT_EQ(refusal_of_request(), "\"quik\" is neither a plan, a family, a model nor a file; did you mean \"quick\"?");
   request_.targets = {"zzz"};
-  EXPECT_EQ(refusal_of_request(), "\"zzz\" is neither a plan, a family, a model nor a file; valid: quick, toy, pair, gpu_only");
+  EXPECT_EQ(refusal_of_request(),
+            "\"zzz\" is neither a plan, a family, a model nor a file; valid: quick, toy, pair, gpu_only");
   fs::create_directories(dir_ / "models");
   write("models/llama-1b.json", R"({"schema":1,"family":"llama"})");
   request_.targets = {"llama-1c"};
@@ -184,7 +185,7 @@ TEST_F(PlanTest, AModelIsWholeOrInSlicesByMemory) {
   limits_.gpu_memory_bytes = 5000;
   EXPECT_THAT(keys(expand()), ElementsAre("slice/model=m/bytes=4096"));
   request_.targets = {"odd"};
-  EXPECT_THAT(refusal_of_request(), HasSubstr("\"odd\" is neither a plan, a family, a model nor a file"));
+  EXPECT_THAT(refusal_of_request(), HasSubstr("models/odd.json: its family \"none\" cannot be run"));
 }
 
 }  // namespace
