@@ -41,8 +41,7 @@ RunRequest make_request(const RunOptions& options) {
   request.plan.device = as_before ? device_of_run(options.resume) : choose_device(options.device);
   request.plan.configs = configs_dir();
   request.limits = machine_limits();
-  // This machine's memory does not limit a GPU's.
-  if (request.plan.device != DeviceKind::cpu) request.limits.memory_bytes = 0;
+  if (request.plan.device != DeviceKind::cpu) set_limits_of_gpus(request.limits);
   if (!options.out.empty()) request.out = options.out;
   if (!options.resume.empty()) request.resume = options.resume;
   if (request.out && request.resume)
@@ -79,10 +78,11 @@ Command run_command(CLI::App& root) {
   const auto list = [app](const char* name, std::vector<std::string>& into, const char* help, const char* type) {
     return app->add_option(name, into, help)->allow_extra_args(false)->type_name(type);
   };
-  app->add_option("targets", options->request.plan.targets,
-                  "Names of plans (assay list plans), plan files, or families; words with \"=\" after a family are\n"
-                  "values of its parameters")
-      ->type_name("PLAN|FAMILY [PARAM=V1,V2,...]");
+  app->add_option(
+         "targets", options->request.plan.targets,
+         "Names of plans (assay list plans), plan files, families or models, whole or in slices as memory allows;\n"
+         "words with \"=\" after a family or model are values of its parameters")
+      ->type_name("PLAN|FAMILY|MODEL [PARAM=V1,V2,...]");
   list("--set", options->request.plan.sets,
        "Set parameters in every case of a family; may be repeated, the last one wins", "FAMILY.PARAM=V1,V2,...");
   app->add_option("--filter", options->request.plan.filter, "Run only cases whose key matches this regular expression")

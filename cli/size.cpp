@@ -31,7 +31,9 @@ ExitCode run_size(const SizeOptions& flags) {
   if (!flags.from.empty()) runs.emplace(read_runs(flags.from), Injected::exclude);
   const SizeAnswer answer = size(std::move(request), runs ? &*runs : nullptr, planner);
   flags.outputs.write_json([&] { return dump_document(to_json(answer), 2); });
-  flags.outputs.print(to_text(answer));
+  const report::Document document = document_of(answer);
+  flags.outputs.write_pages(document);
+  flags.outputs.print(document);
   return answer.code();
 }
 
@@ -50,7 +52,7 @@ Command size_command(CLI::App& root) {
   app->add_option("--deadline", options->deadline, "Hours that it may take")->type_name("HOURS");
   app->add_option("--hardware", options->hardware, "Sheets by name or file; default: all GPUs of configs/hardware")
       ->type_name("A,B");
-  app->add_option("--count", options->count,
+  app->add_option("--count,--gpus", options->count,
                   "How many GPUs: 8,64, or a range with the powers of two in it; default: 1..64")
       ->type_name("N|LOW..HIGH,...");
   app->add_option("--set", options->sets, "The step: seq, accumulate, precision; default: the recipe's, in bf16")
@@ -64,7 +66,7 @@ Command size_command(CLI::App& root) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("--prices", options->prices, "Prices of machines: JSON or a SkyPilot catalogue (CSV)")
       ->type_name("FILE");
-  options->outputs.add_to(*app);
+  options->outputs.add_to(*app, {"--html", "--md"});
   app->footer("Exit codes: 1 nothing fits; 3 what is known does not suffice to say.");
   return {app, [options] { return run_size(*options); }};
 }

@@ -1,6 +1,6 @@
 // From a request to cases: targets, --set, counting, the cross product, --filter, limits.
 #include "harness/plan/estimate.h"
-#include "harness/plan/plan_file.h"
+#include "harness/plan/targets.h"
 
 #include "harness/core/error.h"
 #include "harness/core/nearest.h"
@@ -21,55 +21,6 @@ namespace assay {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::vector<std::string> plan_names(const fs::path& configs) {
-  std::vector<std::string> names;
-  std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(configs / "plans", none))
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  std::ranges::sort(names);
-  return names;
-}
-
-// Why this target is none, with the nearest choice.
-std::string unknown_target(const std::string& target, const fs::path& configs, std::vector<std::string> names) {
-  const std::string is_none = fmt::format("{} is neither a plan, a family nor a file", in_quotes(target));
-  std::error_code none;
-  const fs::path model = configs / "models" / (target + ".json");
-  if (configs.empty() || target.find('/') != std::string::npos || !fs::exists(model, none))
-    return is_none + suggestion(target, names);
-  return fmt::format("{}, but a model: assay run {} model={}", is_none, read_json(model).value("family", "llama"),
-                     target);
-}
-
-// A plan for one kind of device does not run on another, where its cases may take hours.
-PlanSource on_device(PlanSource source, const fs::path& configs, DeviceKind device) {
-  if (!source.device || *source.device == device) return source;
-  const std::string without = source.name.starts_with("gpu-") ? source.name.substr(4) : "";
-  const std::vector<std::string> names = configs.empty() ? std::vector<std::string>() : plan_names(configs);
-  const bool has = std::ranges::find(names, without) != names.end();
-  throw UsageError(fmt::format(
-      "the plan {} is for {}, and this run is on {}: {}", in_quotes(source.name),
-      *source.device == DeviceKind::cuda ? "GPUs" : "CPUs", device == DeviceKind::cpu ? "a CPU" : "a GPU",
-      has && device == DeviceKind::cpu ? fmt::format("assay run {}", without)
-                                       : fmt::format("run it where --device {} is possible", name_of(*source.device))));
-}
-
-// A path is a file; a bare word is a plan of configs/plans, else a family, else a file in the current folder.
-PlanSource resolve(const std::string& target, const fs::path& configs, std::span<const Family> families,
-                   DeviceKind device) {
-  if (target.find('/') != std::string::npos || target.ends_with(".json"))
-    return on_device(read_plan_file(target, families, device), configs, device);
-  std::vector<std::string> names = configs.empty() ? std::vector<std::string>() : plan_names(configs);
-  if (std::ranges::find(names, target) != names.end())
-    return on_device(read_plan_file(configs / "plans" / (target + ".json"), families, device), configs, device);
-  if (const Family* family = find_family(families, target)) return bare_family(*family, device);
-  std::error_code none;
-  if (!target.empty() && fs::exists(target, none))
-    return on_device(read_plan_file(target, families, device), configs, device);
-  std::ranges::move(family_names(families), std::back_inserter(names));
-  throw UsageError(unknown_target(target, configs, std::move(names)));
-}
 
 // The assignments of one --set: "a.x=1,2,a.y=3" is "a.x=1,2" and "a.y=3". A comma after a backslash belongs to its
 // value.
@@ -227,12 +178,6 @@ struct Expanded {
   PlannedCase planned;
   const PlanEntry* entry;
 };
-
-// Bytes of memory that a case's ranks need on one host.
-double memory_needed(const Estimate& estimate, int ranks, const PlanLimits& limits) {
-  const bool divided = limits.ranks_per_host && ranks > 1;
-  return estimate.memory_bytes * (divided ? limits.ranks_per_host(ranks) : ranks);
-}
 
 // Ends each sweep of an entry at its first value that does not fit.
 class SweepEnds {
@@ -480,8 +425,9 @@ Plan expand_plan(const PlanRequest& request, std::span<const Family> families, c
       override_entries(overrides.back(), std::span(entries).subspan(last_own));
       continue;
     }
-    last = target, last_own = entries.size();
     PlanSource source = resolve(target, request.configs, families, request.device);
+    const bool is_model = !source.entries.empty() && !source.entries.front().model.empty();
+    last = is_model ? source.entries.front().family->name : target, last_own = entries.size();
     plan.name += (plan.name.empty() ? "" : "+") + source.name;
     plan.labels.merge(source.labels);
     std::move(source.entries.begin(), source.entries.end(), std::back_inserter(entries));
@@ -497,6 +443,17 @@ Plan expand_plan(const PlanRequest& request, std::span<const Family> families, c
     if (entry.ranks.empty()) entry.ranks = {1};
     if (request.timeout_seconds) entry.timeout_seconds = *request.timeout_seconds;
     remove_unsupported(entry, request.device);
+    if (entry.model.empty()) continue;
+    const Family* whole = entry.family;
+    std::string remark = choose_whole_or_slices(entry, families, request.device, limits);
+    for (Override& override : overrides) {
+      if (override.family != whole || entry.family == whole) continue;
+      if (std::ranges::none_of(entry.values, [&](const auto& one) { return one.first->name == override.spec->name; }))
+        throw UsageError(fmt::format("{}: {}, and {} has no parameter {}", override.flag, remark, entry.family->name,
+                                     in_quotes(override.spec->name)));
+      override.family = entry.family;
+    }
+    plan.remarks.push_back(std::move(remark));
   }
   refuse_too_many(entries, request.device, limits.max_cases);
 

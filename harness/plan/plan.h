@@ -56,6 +56,7 @@ struct Plan {
   std::string name;
   std::map<std::string, std::string> labels;  // added to every record
   std::vector<PlannedCase> cases;
+  std::vector<std::string> remarks = {};  // how each model that was named is measured
   // The plan as run.json keeps it, without estimates, which depend on the machine. Equal plans give equal JSON.
   Json expanded() const;
 };
@@ -81,7 +82,8 @@ struct PlanRequest {
 // Limits of this machine, or of the hosts of a run.
 struct PlanLimits {
   std::size_t max_cases = 100000;
-  std::uint64_t memory_bytes = 0;  // memory of this machine (or GPU), shared by the ranks of a case; 0: unknown
+  std::uint64_t memory_bytes = 0;      // memory of this machine (or GPU), shared by the ranks of a case; 0: unknown
+  std::uint64_t gpu_memory_bytes = 0;  // of the smallest GPU; 0: unknown
   int cpus = 1;
   // World sizes of families that communicate, if neither plan nor --ranks names any; empty: 1.
   std::vector<int> world_sizes = {};

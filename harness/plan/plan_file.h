@@ -13,6 +13,7 @@ namespace assay {
 // One entry of "cases", or one bare family.
 struct PlanEntry {
   const Family* family = nullptr;
+  std::string model;                                           // that was named as the target; empty: none was
   std::string source;                                          // file, or command-line word
   std::string pointer;                                         // into the file; empty for a bare family
   std::vector<std::pair<const ParamSpec*, ValueList>> values;  // every parameter, in the family's order

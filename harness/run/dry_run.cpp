@@ -1,9 +1,12 @@
 // Tables of a plan's cases and of the placement of its ranks.
 #include "harness/run/dry_run.h"
 
+#include "harness/core/configs.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/device/cpu/cpu_list.h"
+#include "harness/machine/hardware.h"
+#include "harness/machine/nvml.h"
 #include "harness/plan/machine.h"
 #include "harness/run/cases.h"
 
@@ -85,6 +88,21 @@ Placement place(const RunRequest& request, const std::vector<HostInfo>& hosts, i
                      {ranks, request.plan.device, request.share_gpu, request.allocation.origin});
 }
 
+void set_limits_of_gpus(PlanLimits& limits) {
+  limits.memory_bytes = 0;
+  std::string why_not;
+  const auto nvml = Nvml::load(why_not);
+  if (!nvml) return;
+  const std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
+  std::uint64_t least = 0;
+  for (const NvmlDevice& gpu : nvml->devices()) {
+    const HardwareSheet* sheet = find_hardware(sheets, gpu.name());
+    if (!sheet || !sheet->memory_bytes) return;
+    least = least == 0 ? *sheet->memory_bytes : std::min(least, *sheet->memory_bytes);
+  }
+  limits.gpu_memory_bytes = least;
+}
+
 void set_limits_of_hosts(RunRequest& request, const std::vector<HostInfo>& hosts) {
   if (hosts.size() < 2) return;
   request.limits.world_sizes = walk_hosts(request.allocation, request.plan.device, hosts.front().gpu_count);
@@ -99,6 +117,7 @@ std::string dry_run_text(const RunRequest& request, const Plan& plan, const std:
   std::set<int> sizes;
   for (const PlannedCase& planned : plan.cases) sizes.insert(planned.ranks);
   std::string text = cases_text(plan, request.plan.device);
+  for (const std::string& remark : plan.remarks) text += remark + "\n";
   const std::string& origin = request.allocation.origin;
   if (request.each_host) return text + fmt::format("on each of the {} hosts of {} separately\n", hosts.size(), origin);
   // A GPU plan can be viewed on a machine without GPUs; placement is then unknown.

@@ -98,6 +98,8 @@ void read_plan(const RunRequest& request, std::span<const Family> families, Prep
       for (PlannedCase& planned : prepared.plan.cases) planned.timeout_seconds = *request.plan.timeout_seconds;
   } else {
     prepared.plan = expand_plan(request.plan, families, request.limits);
+    if (request.allocation.rank == 0)
+      for (const std::string& remark : prepared.plan.remarks) say("assay: {}\n", remark);
   }
   // Masked it would be another case, which could not be continued.
   for (const PlannedCase& planned : prepared.plan.cases)

@@ -116,6 +116,10 @@ std::optional<Range> Candidate::usd() const {
   return offer ? std::optional(scaled(hours, offer->usd_per_hour)) : std::nullopt;
 }
 
+std::optional<Estimate> Candidate::expected_usd() const {
+  return offer && expected_hours ? std::optional(scaled(*expected_hours, offer->usd_per_hour)) : std::nullopt;
+}
+
 bool surely_before(const Candidate& a, const Candidate& b) {
   const auto left = a.usd(), right = b.usd();
   if (left && right) return surely_below(*left, *right);

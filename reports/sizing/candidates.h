@@ -48,8 +48,10 @@ struct Candidate {
   StepTime step;
   Range hours;
   std::optional<Offer> offer;
+  std::optional<Estimate> expected_hours = {};
 
   std::optional<Range> usd() const;  // of the whole training; absent without a price
+  std::optional<Estimate> expected_usd() const;
 };
 
 // Cheaper, or without any prices faster, whatever the true values within both ranges are.

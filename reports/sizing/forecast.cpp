@@ -81,12 +81,56 @@ std::string source_of(const Measured& measured, std::int64_t gpus, const Publish
                      gpus, published.scaling.source);
 }
 
-}  // namespace
-
-std::optional<double> peak_of(const HardwareSheet& sheet, std::string_view precision) {
-  const auto found = sheet.peak.find(precision == "fp8" ? "fp8_e4m3" : std::string(precision));
-  return found == sheet.peak.end() ? std::nullopt : std::optional(found->second);
+// What the steps' time becomes by checkpoints, idle time and restarts.
+double lost(const Published& published, std::int64_t gpus, double checkpoints, double idle, double restarts) {
+  return 1 + checkpoints + idle + restarts * static_cast<double>(gpus) * published.hours_lost;
 }
+
+double lost_at_least(const Published& published, std::int64_t gpus) {
+  return lost(published, gpus, published.checkpoints.low, published.idle.low, published.restarts.low);
+}
+
+double lost_at_most(const Published& published, std::int64_t gpus) {
+  return lost(published, gpus, published.checkpoints.high, published.idle.high, published.restarts.high);
+}
+
+double hours_of_steps(const Work& work, std::int64_t gpus, double items) {
+  return items / (work.items * static_cast<double>(gpus)) / seconds_per_hour;
+}
+
+// `measured`, if not null, was measured on `from`.
+void add_expected(StepTime& step, const HardwareSheet& from, const HardwareSheet& sheet,
+                  std::span<const HardwareSheet> sheets, const Measured* measured, const Work& work, std::int64_t gpus,
+                  const Published& published) {
+  const auto set = [&](const Estimate& speed, std::string source) {
+    const Interval ends = ends_of(speed);
+    const auto within = [&](double seconds) {
+      return std::clamp(seconds, step.seconds.low, step.seconds.high.value_or(std::numeric_limits<double>::max()));
+    };
+    step.expected = {
+        {within(work.items / speed.value), Interval{within(work.items / ends.high), within(work.items / ends.low)}},
+        std::move(source)};
+  };
+  if (measured && from.name == sheet.name && (!measured->ranks || *measured->ranks == gpus))
+    return set(measured->items_per_gpu, measured->source);
+  const auto likely = expected_utilization(sheet, sheets, work, gpus, published);
+  if (!likely) return;
+  const double peak = peak_of(sheet, work.precision).value();
+  const auto speed_at = [&](double utilization) { return utilization * peak * work.items / work.flops; };
+  if (!measured) {
+    const Interval ends = ends_of(likely->value);
+    return set({speed_at(likely->value.value), Interval{speed_at(ends.low), speed_at(ends.high)}}, likely->source);
+  }
+  const auto there = expected_utilization(from, sheets, work, measured->ranks.value_or(gpus), published);
+  if (!there) return;
+  const double ratio = likely->value.value * peak / (there->value.value * peak_of(from, work.precision).value());
+  const double speed = measured->items_per_gpu.value * ratio;
+  // The published runs say what is likely of the ratio, not how far it may be off: that the bounds say.
+  set({speed, Interval{work.items / *step.seconds.high, work.items / step.seconds.low}},
+      fmt::format("{}, times {:.3g}: what published runs make likely of the ratio", measured->source, ratio));
+}
+
+}  // namespace
 
 double least_seconds(const HardwareSheet& sheet, const Work& work) {
   double seconds = work.flops / peak_of(sheet, work.precision).value();
@@ -133,40 +177,59 @@ std::optional<StepTime> from_other(const HardwareSheet& from, const HardwareShee
 
 StepTime forecast(const HardwareSheet& sheet, std::span<const HardwareSheet> sheets, std::span<const Measured> measured,
                   const Work& work, std::int64_t gpus, const Published& published) {
-  const Measured* own = nullptr;
+  const Measured* basis = nullptr;
   const auto distance = [&](const Measured& each) {
     if (!each.ranks) return each.basis == Basis::records ? 0.0 : std::numeric_limits<double>::max();
     return std::abs(std::log(static_cast<double>(*each.ranks) / static_cast<double>(gpus)));
   };
   for (const Measured& each : measured)
-    if (each.hardware == sheet.name && (!own || distance(each) < distance(*own))) own = &each;
-  if (own) return from_record(*own, work, gpus, published);
+    if (each.hardware == sheet.name && (!basis || distance(each) < distance(*basis))) basis = &each;
+  if (basis) {
+    StepTime step = from_record(*basis, work, gpus, published);
+    add_expected(step, sheet, sheet, sheets, basis, work, gpus, published);
+    return step;
+  }
   std::optional<StepTime> best;
+  const HardwareSheet* best_from = &sheet;
   for (const Measured& each : measured) {
     const auto from = std::ranges::find(sheets, each.hardware, &HardwareSheet::name);
     if (from == sheets.end()) continue;
     const auto step = from_other(*from, sheet, each, work, gpus, published);
     const auto width = [](const StepTime& one) { return *one.seconds.high / one.seconds.low; };
-    if (step && (!best || width(*step) < width(*best))) best = step;
+    if (!step || (best && width(*step) >= width(*best))) continue;
+    best = step;
+    basis = &each;
+    best_from = &*from;
   }
-  return best ? *best : from_sheet(sheet, work, gpus, published);
+  if (!best) best = from_sheet(sheet, work, gpus, published);
+  add_expected(*best, *best_from, sheet, sheets, basis, work, gpus, published);
+  return *best;
 }
 
 Range hours_of(const StepTime& step, const Work& work, std::int64_t gpus, double items, const Published& published) {
-  const double steps = items / (work.items * static_cast<double>(gpus));
-  const auto lost = [&](double checkpoints, double idle, double failures) {
-    return 1 + checkpoints + idle + failures * static_cast<double>(gpus) * published.hours_lost;
-  };
-  Range hours = scaled(step.seconds, steps / seconds_per_hour);
-  hours.low *= lost(published.checkpoints.low, published.idle.low, published.restarts.low);
-  if (hours.high) *hours.high *= lost(published.checkpoints.high, published.idle.high, published.restarts.high);
+  Range hours = scaled(step.seconds, hours_of_steps(work, gpus, items));
+  hours.low *= lost_at_least(published, gpus);
+  if (hours.high) *hours.high *= lost_at_most(published, gpus);
   return hours;
+}
+
+std::optional<Estimate> expected_hours(const StepTime& step, const Work& work, std::int64_t gpus, double items,
+                                       const Published& published) {
+  if (!step.expected) return std::nullopt;
+  const double scale = hours_of_steps(work, gpus, items);
+  const double low = scale * lost_at_least(published, gpus), high = scale * lost_at_most(published, gpus);
+  const Interval ends = ends_of(step.expected->value);
+  return Estimate{step.expected->value.value * (low + high) / 2, Interval{ends.low * low, ends.high * high}};
 }
 
 bool surely_below(const Range& a, const Range& b) { return a.high && *a.high < b.low; }
 
 Range scaled(const Range& range, double factor) {
   return {range.low * factor, range.high ? std::optional(*range.high * factor) : std::nullopt};
+}
+
+Estimate scaled(const Estimate& estimate, double factor) {
+  return {estimate.value * factor, scaled(estimate.interval, factor)};
 }
 
 Range break_even(const Range& first_usd, const Range& hours) {

@@ -4,6 +4,7 @@
 #include "harness/core/words.h"
 #include "harness/machine/hardware.h"
 #include "reports/model/estimate.h"
+#include "reports/sizing/expected.h"
 #include "reports/sizing/published.h"
 #include "workloads/parallel/held.h"
 
@@ -16,9 +17,6 @@
 namespace assay::report::sizing {
 
 using parallel::Work;
-
-// The figure of `peak` for a precision; nothing if the sheet lacks it.
-std::optional<double> peak_of(const HardwareSheet& sheet, std::string_view precision);
 
 // Where the time of a step comes from.
 enum class Basis { records, anchor, sheet };
@@ -37,7 +35,8 @@ struct Measured {
 struct StepTime {
   Range seconds;
   Basis basis = Basis::sheet;
-  std::string source;  // for people: where both ends come from
+  std::string source;                     // for people: where both ends come from
+  std::optional<Expected> expected = {};  // seconds, within the range
 };
 
 // The least time that the sheet allows: FLOPs over the peak, bytes over the memory's bandwidth, bytes exchanged over
@@ -60,16 +59,21 @@ std::optional<StepTime> from_other(const HardwareSheet& from, const HardwareShee
                                    const Work& work, std::int64_t gpus, const Published& published);
 
 // The best basis: a speed measured on this hardware, at the nearest number of ranks; one measured on other hardware
-// (among several, the narrowest range); the sheet.
+// (among several, the narrowest range); the sheet. Expected are the speed measured at this number of ranks; else the
+// utilization that published runs make likely, times what the measured speed is of theirs where there is one.
 StepTime forecast(const HardwareSheet& sheet, std::span<const HardwareSheet> sheets, std::span<const Measured> measured,
                   const Work& work, std::int64_t gpus, const Published& published);
 
 // Wall hours of a training of `items` in all: steps, checkpoints, restarts, idle time.
 Range hours_of(const StepTime& step, const Work& work, std::int64_t gpus, double items, const Published& published);
+// The same of the expected step, with the middle of what others lost.
+std::optional<Estimate> expected_hours(const StepTime& step, const Work& work, std::int64_t gpus, double items,
+                                       const Published& published);
 
 // Whether all of one range lies below all of the other.
 bool surely_below(const Range& a, const Range& b);
 Range scaled(const Range& range, double factor);
+Estimate scaled(const Estimate& estimate, double factor);
 
 // The price per hour at which a machine that runs `hours` costs the same as the first does: below `low` it is surely
 // cheaper, above `high` surely dearer.

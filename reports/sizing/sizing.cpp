@@ -35,9 +35,12 @@ class Sizing {
     std::ranges::stable_sort(answer_.ranked, [](const Sized& a, const Sized& b) {
       const auto order = [](const Sized& each) {
         const auto usd = each.candidate.usd();
-        // Without a price, GPU hours stand for it.
-        const Range range = usd.value_or(scaled(each.candidate.hours, static_cast<double>(each.candidate.gpus)));
-        return std::tuple(!usd, !range.high, range.high.value_or(range.low));
+        // Without a price, GPU hours stand for it; without an expected figure the upper end, or the lower.
+        const auto gpus = static_cast<double>(each.candidate.gpus);
+        const auto expected = usd ? each.candidate.expected_usd() : each.candidate.expected_hours;
+        const Range range = usd.value_or(scaled(each.candidate.hours, gpus));
+        return std::tuple(!usd, !expected, !expected && !range.high,
+                          expected ? expected->value * (usd ? 1 : gpus) : range.high.value_or(range.low));
       };
       return order(a) < order(b);
     });
@@ -90,6 +93,7 @@ class Sizing {
     Candidate candidate{
         sheet.name, gpus, forecast(sheet, asked_.sheets, asked_.measured, held.work, gpus, published), {}, {}};
     candidate.hours = hours_of(candidate.step, held.work, gpus, answer_.items, published);
+    candidate.expected_hours = expected_hours(candidate.step, held.work, gpus, answer_.items, published);
     candidate.offer = cheapest(asked_.prices, sheet, gpus);
     if (beyond_limits(sheet, candidate)) return;
     answer_.ranked.push_back({std::move(candidate), std::move(held), *sheet.memory_bytes, pytorch_of(sheet)});
@@ -167,6 +171,13 @@ Range Sized::items_per_gpu() const {
   return {seconds.high ? held.work.items / *seconds.high : 0, held.work.items / seconds.low};
 }
 
+std::optional<Estimate> Sized::expected_per_gpu() const {
+  if (!candidate.step.expected) return std::nullopt;
+  const Estimate& seconds = candidate.step.expected->value;
+  const Interval ends = seconds.interval.value_or(Interval{seconds.value, seconds.value});
+  return Estimate{held.work.items / seconds.value, Interval{held.work.items / ends.high, held.work.items / ends.low}};
+}
+
 std::vector<const Sized*> SizeAnswer::best() const {
   std::vector<const Sized*> all;
   for (const Sized& each : ranked)
@@ -175,9 +186,19 @@ std::vector<const Sized*> SizeAnswer::best() const {
   return all;
 }
 
+std::optional<std::size_t> SizeAnswer::likely_place(const Sized& sized) const {
+  const Candidate& own = sized.candidate;
+  if (!own.expected_hours || (ranked.front().candidate.offer && !own.offer)) return std::nullopt;
+  return static_cast<std::size_t>(&sized - ranked.data()) + 1;
+}
+
 ExitCode SizeAnswer::code() const {
   if (!ranked.empty()) return ExitCode::ok;
   return std::ranges::any_of(rejected, &Rejected::judged) ? ExitCode::failed : ExitCode::no_data;
+}
+
+bool surely_within(const Range& range, const std::optional<double>& limit) {
+  return limit && range.high && *range.high <= *limit;
 }
 
 std::optional<Range> break_even(const SizeAnswer& answer, const Sized& runner_up) {

@@ -4,6 +4,7 @@
 #include "harness/core/error.h"
 #include "harness/json/fwd.h"
 #include "harness/runs/run_set.h"
+#include "reports/model/document.h"
 #include "reports/sizing/candidates.h"
 #include "reports/sizing/request.h"
 
@@ -33,6 +34,7 @@ struct Sized {
   std::optional<PyTorchRatio> pytorch;  // of this model on such a device
 
   Range items_per_gpu() const;  // per second
+  std::optional<Estimate> expected_per_gpu() const;
 };
 
 struct Rejected {
@@ -54,7 +56,7 @@ struct SizeAnswer {
   std::int64_t seq = 0;  // 0: images
   double items = 0;      // of the whole training
   std::optional<double> budget, deadline;
-  std::vector<Sized> ranked;       // cheapest at most first; those without a price last
+  std::vector<Sized> ranked;       // likely cheapest first; those without a price last
   std::vector<Rejected> rejected;  // by hardware
   std::vector<std::string> would;  // if nothing is ranked: what would fit
   std::vector<std::string> remarks;
@@ -62,6 +64,10 @@ struct SizeAnswer {
 
   // The one with the least cost of each kind of hardware.
   std::vector<const Sized*> best() const;
+  // Its place in the likely order, from 1; nothing without an expected figure, or without a price where others have
+  // one.
+  std::optional<std::size_t> likely_place(const Sized& sized) const;
+  double per_million() const { return 1e6 / items; }  // of what the whole costs
   const char* item() const { return seq > 0 ? "tokens" : "images"; }
   // failed: nothing fits; no_data: nothing could be judged.
   ExitCode code() const;
@@ -70,10 +76,13 @@ struct SizeAnswer {
 // `runs` may be null. Throws Error (no_data) if there are runs and none has a speed of this model.
 SizeAnswer size(SizeRequest request, const RunSet* runs, const Planner& planner);
 
+// Whether it is known that a limit is kept.
+bool surely_within(const Range& range, const std::optional<double>& limit);
 // What a runner-up's machines must cost per hour to cost as much as the first in all; nothing without prices.
 std::optional<Range> break_even(const SizeAnswer& answer, const Sized& runner_up);
 
 Json to_json(const SizeAnswer& answer);
-std::string to_text(const SizeAnswer& answer);
+// For people. The terminal shows a table of at most 40 numbers of GPUs, else the best of each hardware; pages all.
+Document document_of(const SizeAnswer& answer);
 
 }  // namespace assay::report::sizing

@@ -1,6 +1,7 @@
 """Plans through the command line: --dry-run, --set, --filter, --ranks, and invalid plans."""
 
 import re
+import subprocess
 import unittest
 
 from assay_case import AssayCase
@@ -69,10 +70,25 @@ class DryRun(AssayCase):
             self.refused("run", "launch", "--dry-run", "--hostfile", self.write("h.txt", text), says=says)
         self.refused("run", "launch", "--hostfile", "/nowhere/h", says="cannot read /nowhere/h: No such file")
 
-    def test_a_plan_for_gpus_and_a_model_are_refused_with_the_nearest_choice(self):
+    def test_a_plan_for_gpus_is_refused_with_the_nearest_choice(self):
         self.refused("run", "gpu-quick", "--device", "cpu", says=['"gpu-quick" is for GPUs', "assay run quick"])
         self.assertFalse((self.dir / "runs").exists())
-        self.refused("run", "llama-1b", says="a model: assay run llama model=llama-1b")
+
+    def test_a_model_is_run_whole_or_in_slices_by_memory(self):
+        def dry(*words):
+            done = self.assay("run", *words, "--device", "cpu", "--dry-run")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+        text = dry("llama-tiny")
+        self.assertRegex(text, r"(?m)^llama/model=llama-tiny/")
+        self.assertRegex(text, r"(?m)^llama-tiny: whole, as the whole needs \S+ \S+ and this machine has ")
+        words = ["run", "gpt2-355m", "micro_batch=1", "seq=128", "--device", "cpu", "--dry-run"]
+        done = subprocess.run(["sh", "-c", 'ulimit -v 4718592; exec "$0" "$@"', self.binary, *words], cwd=self.dir,
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^slice/model=gpt2-355m/.*micro_batch=1/")
+        self.assertRegex(done.stdout, r"(?m)^gpt2-355m: in slices \(family slice\), which need \S+ \S+, as the whole needs ")
+        self.refused("run", "llama-1c", "--dry-run", says='did you mean "llama-1b"')
 
     def test_targets_are_plans_families_and_files(self):
         self.assertEqual(self.keys("launch"), self.keys(self.plan({"family": "launch"})))

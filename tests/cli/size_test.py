@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import unittest
 
 from assay_case import AssayCase
@@ -32,6 +33,10 @@ class Size(AssayCase):
     def of(read, hardware, gpus):
         return next(each for each in read["ranked"] if (each["hardware"], each["gpus"]) == (hardware, gpus))
 
+    def text_of(self, *words):
+        """What is printed, each line break a space."""
+        return " ".join(self.assay("size", *words).stdout.split())
+
     def contains(self, ends, value):
         self.assertLessEqual(ends["low"], value)
         self.assertGreaterEqual(ends["high"], value)
@@ -51,6 +56,50 @@ class Size(AssayCase):
         self.assertEqual((one["price"]["machine"], one["price"]["date"]), ("gpu-h100-sxm_8gpu-128vcpu-1600gb", "2025-08-25"))
         self.assertIsNone(one["assay_over_pytorch"])
         self.assertLessEqual(one["total_bytes"], one["memory_bytes"])
+
+    def test_the_order_is_what_published_runs_make_likely(self):
+        words = ["--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm,h200-sxm", "--count", "8,64"]
+        read = self.size(*words)
+        self.assertEqual([each["likely_place"] for each in read["ranked"]], [1, 2, 3, 4, 5, 6])
+        self.assertEqual(sorted({each["gpus"] for each in read["ranked"]}), [8, 64])
+        usd = [each["expected"]["usd"]["value"] for each in read["ranked"]]
+        self.assertEqual(usd, sorted(usd))
+        for each in read["ranked"]:
+            expected = each["expected"]
+            for ends, bounds in ((expected, each["items_per_gpu_second"]), (expected["hours"], each["hours"]),
+                                 (expected["usd"], each["usd"])):
+                self.contains(ends, ends["value"])
+                self.assertGreaterEqual(ends["value"], bounds["low"] or 0)
+                self.assertLessEqual(ends["value"], bounds["high"] or ends["value"])
+            self.assertIn("published runs like it make likely; the nearest: ", expected["source"])
+            self.assertAlmostEqual(expected["usd_per_million"]["value"] * 1e5, expected["usd"]["value"], places=3)
+            self.assertAlmostEqual(expected["usd"]["value"], expected["hours"]["value"] * each["price"]["usd_per_hour"], places=3)
+        self.assertEqual(read, self.size(*words[:-2], "--gpus", "8,64"))
+        # What fms-fsdp measured is likely.
+        self.contains(self.of(read, "a100-sxm-80gb", 64)["expected"], 3760)
+        self.contains(self.of(read, "h100-sxm", 8)["expected"], 9600)
+
+    def test_a_table_has_a_row_for_each_count_and_pages_have_it_too(self):
+        words = [LLAMA_7B, "--tokens", "1e11", "--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm", "--count", "8,64"]
+        done = self.assay("size", *words, "--html", "p.html", "--md", "p.md")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 120)
+        for gpus in ("8", "64"):
+            for hardware in ("a100-sxm-80gb", "h100-sxm"):
+                self.assertRegex(done.stdout, rf"(?m)^{hardware} +{gpus} +[1-4] ")
+        self.assertRegex(done.stdout, r"Likely cheapest: (a100-sxm-80gb|h100-sxm) x (8|64), USD \S+ \(\S+ to \S+\); then ")
+        markdown = (self.dir / "p.md").read_text()
+        self.assertEqual(len(re.findall(r"(?m)^\| (?:a100-sxm-80gb|h100-sxm) \|", markdown)), 4)
+        self.assertIn("USD/M tokens", markdown)
+        page = (self.dir / "p.html").read_text()
+        self.assertIn("Likely cheapest", page)
+        self.assertIn("<title>", page)
+        # More than fit a screen: the best of each hardware, and how many are left out.
+        done = self.assay("size", LLAMA_7B, "--tokens", "1e11", "--set", "seq=4096", "--count", "1..1024", "--md", "q.md", timeout=600)
+        left_out = int(re.search(r"(\d+) numbers of GPUs are left out", " ".join(done.stdout.split()))[1])
+        rows = len(re.findall(r"(?m)^\| [a-z]\S+ \| \d", (self.dir / "q.md").read_text()))
+        self.assertGreater(left_out, 10)
+        self.assertGreater(rows, left_out)
 
     def test_what_is_chosen_is_what_estimate_says(self):
         read = self.size("--set", "seq=4096", "--hardware", "h100-sxm", "--count", "8")
@@ -110,7 +159,7 @@ class Size(AssayCase):
                          {"h100-sxm": 40, "a100-sxm-80gb": 20})
         self.assertEqual(len(read["remarks"]), 1, read["remarks"])
         self.assertIn("/prices/1 (box)", read["remarks"][0])
-        self.assertIn("/prices/1 (box)", self.assay("size", LLAMA_7B, "--tokens", "1e11", *words).stdout)
+        self.assertIn("/prices/1 (box)", self.text_of(LLAMA_7B, "--tokens", "1e11", *words))
 
     def test_only_ranges_that_do_not_overlap_are_ordered(self):
         anchors = ["--anchor", "a100-sxm-80gb=3760", "--anchor", "h100-sxm=9600"]
@@ -120,8 +169,8 @@ class Size(AssayCase):
         # USD per token: 16 / 3760 and 40 / 9600 differ by 2 %, the allowances by 15 %.
         self.assertEqual([each["place"] for each in read["ranked"]], [1, 1])
         self.assertEqual([len(each["not_ordered_with"]) for each in read["ranked"]], [1, 1])
-        text = self.assay("size", LLAMA_7B, "--tokens", "1e11", *words, *anchors).stdout
-        self.assertIn("not ordered, as their ranges overlap", text)
+        text = self.text_of(LLAMA_7B, "--tokens", "1e11", *words, *anchors)
+        self.assertIn("not surely ordered, as their bounds overlap", text)
         self.assertIn("price of 2026-01-31", text)
         dear = json.loads(json.dumps(PRICES))
         dear["prices"][1]["price"] = 400
@@ -135,13 +184,14 @@ class Size(AssayCase):
         self.assertEqual((even["hardware"], even["now"]), ("h100-sxm", 400))
         self.assertAlmostEqual(even["usd_per_hour"]["low"] * second["hours"]["high"], first["usd"]["low"], places=3)
         self.assertAlmostEqual(even["usd_per_hour"]["high"] * second["hours"]["low"], first["usd"]["high"], places=3)
-        text = self.assay("size", LLAMA_7B, "--tokens", "1e11", *words, *anchors).stdout
+        text = self.text_of(LLAMA_7B, "--tokens", "1e11", *words, *anchors)
         self.assertIn("a100-sxm-80gb x 8 is cheaper than h100-sxm x 8", text)
         self.assertRegex(text, r"h100-sxm x 8, now USD 400\.00 an hour, is surely cheaper below USD \S+, dearer above USD ")
 
     def test_without_records_the_sheet_is_a_lower_bound(self):
-        text = self.assay("size", "gpt2-tiny", "--tokens", "1M", "--hardware", "a30,l40s", "--count", "1").stdout
+        text = self.text_of("gpt2-tiny", "--tokens", "1M", "--hardware", "a30,l40s", "--count", "1")
         self.assertIn("a lower bound from a30's sheet; no upper one: nothing like it is published", text)
+        self.assertIn("expected: unknown; nothing like it is published", text)
         self.assertIn("Assay over PyTorch: unknown", text)
         self.assertRegex(text, r"a30 x 1: at least \S+ h, no price is known")
         self.assertRegex(text, r"an hour, price of 2025-08-25, \d+ days old: check it\)")
@@ -172,9 +222,9 @@ class Size(AssayCase):
         words = next(would for would in read["would_fit"] if would.startswith("h100-sxm x ")).split("--count ")
         fits = self.size("--hardware", "h100-sxm", "--count", words[1], "--set", "seq=4096")
         self.assertEqual(len(fits["ranked"]), 1)
-        text = self.assay("size", LLAMA_7B, "--tokens", "1e9", "--hardware", "h100-sxm", "--count", "1").stdout
+        text = self.text_of(LLAMA_7B, "--tokens", "1e9", "--hardware", "h100-sxm", "--count", "1")
         self.assertIn("nothing fits", text)
-        self.assertIn("what would: h100-sxm x ", text)
+        self.assertIn("What would - h100-sxm x ", text)
 
     def test_what_ranks_cannot_divide_needs_more_memory(self):
         read = self.size("--set", "precision=fp8,seq=4096", "--hardware", "h100-sxm", "--count", "8", code=1)
@@ -196,11 +246,11 @@ class Size(AssayCase):
         self.assertIn("costs at least USD 8,19", read["rejected"][0]["reason"])
         self.size(*words, "--max-usd", read["would_fit"][0].split("--max-usd ")[1])
         self.assertEqual({each["within_budget"] for each in self.size(*words, "--max-usd", "30000")["ranked"]}, {True})
-        text = self.assay("size", LLAMA_7B, "--tokens", "1e11", *words, "--max-usd", "8600").stdout
+        text = self.text_of(LLAMA_7B, "--tokens", "1e11", *words, "--max-usd", "8600")
         self.assertIn("; may exceed the budget", text)
-        text = self.assay("size", LLAMA_7B, "--tokens", "1e11", "--set", "seq=4096", "--hardware", "h100-sxm", "--count",
-                          "1..8", "--max-usd", "5").stdout
-        self.assertRegex(text, r"h100-sxm x 1: does not hold it.*\n  h100-sxm x 2 to 8: costs at least USD ")
+        text = self.text_of(LLAMA_7B, "--tokens", "1e11", "--set", "seq=4096", "--hardware", "h100-sxm", "--count",
+                          "1..8", "--max-usd", "5")
+        self.assertRegex(text, r"- h100-sxm x 1: does not hold it.* - h100-sxm x 2 to 8: costs at least USD ")
         # Without a price nothing can be said of the cost.
         self.size("--hardware", "a30", "--count", "1", "--max-usd", "5", model="gpt2-tiny", tokens="1e6", code=3)
 

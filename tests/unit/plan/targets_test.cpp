@@ -7,8 +7,8 @@
 namespace assay {
 namespace {
 
+using HasSubstr;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::StartsWith;
 
 TEST_F(PlanTest, TargetsAreNamesFilesOrFamilies) {
@@ -18,14 +18,14 @@ TEST_F(PlanTest, TargetsAreNamesFilesOrFamilies) {
   EXPECT_EQ(plan.name, "quick+toy");
   EXPECT_EQ(plan.cases.size(), 3u);
   request_.targets = {"quik"};
-  EXPECT_EQ(refusal_of_request(), "\"quik\" is neither a plan, a family nor a file; did you mean \"quick\"?");
+  EXPECT_EQ(refusal_of_request(), "\"quik\" is neither a plan, a family, a model nor a file; did you mean \"quick\"?");
   request_.targets = {"zzz"};
-  EXPECT_EQ(refusal_of_request(), "\"zzz\" is neither a plan, a family nor a file; valid: quick, toy, pair, gpu_only");
+  EXPECT_EQ(refusal_of_request(),
+            "\"zzz\" is neither a plan, a family, a model nor a file; valid: quick, toy, pair, gpu_only");
   fs::create_directories(dir_ / "models");
   write("models/llama-1b.json", R"({"schema":1,"family":"llama"})");
-  request_.targets = {"llama-1b"};
-  EXPECT_EQ(refusal_of_request(),
-            "\"llama-1b\" is neither a plan, a family nor a file, but a model: assay run llama model=llama-1b");
+  request_.targets = {"llama-1c"};
+  EXPECT_THAT(refusal_of_request(), HasSubstr("did you mean \"llama-1b\"?"));
   request_.targets = {"./none.json"};
   EXPECT_EQ(refusal_of_request(), "./none.json: no such file");
   request_.targets = {};
@@ -136,6 +136,56 @@ TEST_F(PlanTest, FilterSearchesKeys) {
 TEST_F(PlanTest, CasesThatAFilterRemovesAreNotCheckedAgainstLimits) {
   request_.filter = "bytes=4096";
   EXPECT_EQ(expand_cases(R"({"family":"toy","op":"read","bytes":[4096,"8GiB"]})").cases.size(), 1u);
+}
+
+// "big" needs twice its bytes, its slices a quarter.
+std::vector<Family> families_of_models() {
+  Family whole = fake_families().front();
+  whole.name = "big";
+  whole.params = {axis::text("model", "").doc("model"), axis::bytes("bytes", {4096}).doc("size"),
+                  axis::integer("n", 1).range(1, 9).doc("a number")};
+  whole.estimate = [](const Params& params, const World&) {
+    return Estimate{.memory_bytes = 2.0 * static_cast<double>(params.integer("bytes"))};
+  };
+  whole.takes_one_rank = nullptr;
+  Family slice = whole;
+  slice.name = "slice";
+  slice.params.pop_back();
+  slice.estimate = [](const Params& params, const World&) {
+    return Estimate{.memory_bytes = static_cast<double>(params.integer("bytes")) / 2};
+  };
+  return {whole, slice};
+}
+
+TEST_F(PlanTest, AModelIsWholeOrInSlicesByMemory) {
+  families_ = families_of_models();
+  fs::create_directories(dir_ / "models");
+  write("models/m.json", R"({"family": "big"})");
+  write("models/odd.json", R"({"family": "none"})");
+  request_.targets = {"m"};
+  limits_.memory_bytes = 8192;
+  Plan plan = expand();
+  EXPECT_THAT(keys(plan), ElementsAre("big/model=m/bytes=4096/n=1"));
+  EXPECT_EQ(plan.name, "m");
+  EXPECT_THAT(plan.remarks, ElementsAre("m: whole, as the whole needs 8 KiB and this machine has 8 KiB"));
+  limits_.memory_bytes = 8191;
+  plan = expand();
+  EXPECT_THAT(keys(plan), ElementsAre("slice/model=m/bytes=4096"));
+  EXPECT_THAT(plan.remarks, ElementsAre("m: in slices (family slice), which need 2 KiB, as the whole needs 8 KiB and "
+                                        "this machine has 8 KiB"));
+  // Words count for what was chosen.
+  request_.targets = {"m", "bytes=1024"};
+  EXPECT_THAT(keys(expand()), ElementsAre("big/model=m/bytes=1024/n=1"));
+  request_.targets = {"m", "n=2"};
+  EXPECT_THAT(refusal_of_request(), HasSubstr("slice has no parameter \"n\""));
+  request_.targets = {"m"};
+  limits_.memory_bytes = 0;
+  EXPECT_THAT(expand().remarks, ElementsAre("m: whole, as the memory of this machine is unknown"));
+  request_.device = DeviceKind::cuda;
+  limits_.gpu_memory_bytes = 5000;
+  EXPECT_THAT(keys(expand()), ElementsAre("slice/model=m/bytes=4096"));
+  request_.targets = {"odd"};
+  EXPECT_THAT(refusal_of_request(), HasSubstr("models/odd.json: its family \"none\" cannot be run"));
 }
 
 }  // namespace

@@ -223,7 +223,7 @@ TEST_F(Catalogue, WithoutADateTheAgeIsUnknown) {
   PriceSource source;
   source.files = {folder_.read("vms.csv", lambda)};
   EXPECT_THAT(prices_of(run_on("gpu_8x_x100", {}), source).offers.front().warnings,
-              ElementsAre("the price has no date: its age is unknown"));
+              ElementsAre("the price is for 8 x X100, the run used none", "the price has no date: its age is unknown"));
 }
 
 TEST_F(Catalogue, APriceOfAnotherProviderIsNotLostSilently) {

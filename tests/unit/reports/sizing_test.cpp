@@ -3,6 +3,7 @@
 #include "harness/core/configs.h"
 #include "harness/json/json.h"
 #include "reports/cost/cost.h"
+#include "reports/render/render.h"
 #include "reports/sizing/candidates.h"
 #include "reports/sizing/records.h"
 #include "tests/support/runs.h"
@@ -11,6 +12,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <set>
 
 namespace assay::report::sizing {
@@ -144,6 +147,83 @@ TEST(Sizing, HoursIncludeCheckpointsIdleTimeAndRestarts) {
   EXPECT_NEAR(hours.low, 1.03, 1e-12);
   EXPECT_NEAR(*hours.high, 2 * 1.19, 1e-12);
   EXPECT_FALSE(hours_of({{1, std::nullopt}, Basis::sheet, {}}, work_of(), 10, 1e6, published_of()).high);
+}
+
+// Half of them at each of the two utilizations.
+Published four_runs() {
+  Published published = published_of();
+  published.training = {run_on("small", 0.2), run_on("small", 0.4), run_on("small", 0.2), run_on("small", 0.4)};
+  return published;
+}
+
+TEST(Sizing, TheExpectedUtilizationIsTheMeanOfTheNearest) {
+  const std::vector<HardwareSheet> sheets = {small, large};
+  Published published = four_runs();
+  auto expected = expected_utilization(small, sheets, work_of(), 8, published);
+  ASSERT_TRUE(expected);
+  EXPECT_NEAR(expected->value.value, std::sqrt(0.08), 1e-12);
+  // From the three others each is off by 2^(2/3).
+  const double factor = std::pow(2, 2.0 / 3);
+  EXPECT_NEAR(expected->value.interval->low, std::sqrt(0.08) / factor, 1e-12);
+  EXPECT_NEAR(expected->value.interval->high, std::sqrt(0.08) * factor, 1e-12);
+  // One at four times the GPUs counts half as much, as two doublings of GPUs are 1 away.
+  published.training.push_back(run_on("small", 0.1, 32));
+  const double sum = 2 * std::log(0.2) + 2 * std::log(0.4);
+  expected = expected_utilization(small, sheets, work_of(), 8, published);
+  EXPECT_NEAR(expected->value.value, std::exp((sum + std::log(0.1) / 2) / 4.5), 1e-12);
+  // There, it counts in full and the others half.
+  expected = expected_utilization(small, sheets, work_of(), 32, published);
+  EXPECT_NEAR(expected->value.value, std::exp((sum / 2 + std::log(0.1)) / 3), 1e-12);
+}
+
+TEST(Sizing, NothingIsExpectedWhereNothingLikeItIsPublished) {
+  const std::vector<HardwareSheet> sheets = {small, large};
+  const Published published = four_runs();
+  EXPECT_TRUE(expected_utilization(small, sheets, work_of(), 16, published));
+  EXPECT_FALSE(expected_utilization(small, sheets, work_of(), 17, published));
+  EXPECT_FALSE(expected_utilization(large, sheets, work_of(), 8, published));  // no other hardware to learn from
+  EXPECT_FALSE(expected_utilization(small, sheets, work_of(), 8, published_of()));
+  Work other = work_of();
+  other.parameters = 2.1e9;
+  EXPECT_FALSE(expected_utilization(small, sheets, other, 8, published));
+  other = work_of();
+  other.seq = 0;
+  EXPECT_FALSE(expected_utilization(small, sheets, other, 8, published));
+  HardwareSheet cpu = small;
+  cpu.kind = "cpu";
+  EXPECT_FALSE(expected_utilization(cpu, sheets, work_of(), 8, published));
+}
+
+TEST(Sizing, TheExpectedStepIsWithinTheBounds) {
+  const std::vector<HardwareSheet> sheets = {small, large};
+  const Published published = four_runs();
+  StepTime step = forecast(small, sheets, {}, work_of(), 8, published);
+  // 6e13 FLOPs at 1e14 x sqrt(0.08) a second; the slow end of the interval is beyond the slowest published run.
+  EXPECT_NEAR(step.expected->value.value, 0.6 / std::sqrt(0.08), 1e-12);
+  EXPECT_NEAR(step.expected->value.interval->high, 3, 1e-12);
+  EXPECT_NEAR(step.expected->value.interval->low, 0.6 / std::sqrt(0.08) / std::pow(2, 2.0 / 3), 1e-12);
+  // 3600 steps on one GPU: 1 + 0.01 + 1e-3 x 2 to 1 + 0.15 + 2e-3 x 2 times as long.
+  step.expected->value = {1, Interval{0.5, 2}};
+  const Estimate hours = *expected_hours(step, work_of(), 1, 3.6e6, published);
+  EXPECT_NEAR(hours.value, (1.012 + 1.154) / 2, 1e-12);
+  EXPECT_NEAR(hours.interval->low, 0.5 * 1.012, 1e-12);
+  EXPECT_NEAR(hours.interval->high, 2 * 1.154, 1e-12);
+}
+
+TEST(Sizing, AMeasuredSpeedIsWhatIsExpectedThere) {
+  const std::vector<HardwareSheet> sheets = {small, large};
+  Published published = four_runs();
+  published.training.push_back(run_on("small", 0.1, 32));
+  const std::vector<Measured> measured = {measured_on("small", 500, 8, Interval{400, 625})};
+  const auto at = [&](std::int64_t gpus) {
+    return forecast(small, sheets, measured, work_of(), gpus, published).expected->value;
+  };
+  EXPECT_DOUBLE_EQ(at(8).value, 2);
+  EXPECT_DOUBLE_EQ(at(8).interval->low, 1.6);
+  // At 32 GPUs, times the ratio of what is published.
+  const double sum = 2 * std::log(0.2) + 2 * std::log(0.4);
+  const double ratio = std::exp((sum / 2 + std::log(0.1)) / 3 - (sum + std::log(0.1) / 2) / 4.5);
+  EXPECT_NEAR(at(32).value, 2 / ratio, 1e-12);
 }
 
 Candidate candidate_of(const Range& hours, std::optional<double> usd_per_hour) {
@@ -331,6 +411,28 @@ TEST_F(ShippedSizing, RangesContainPublishedRuns) {
   EXPECT_LE(slower, 2);
 }
 
+// On 32 GPUs KempnerForge kept half of the part of the peak that it had on 4.
+TEST_F(ShippedSizing, PublishedLossesOfMoreGpusEnter) {
+  Work work{.items = 1, .seq = 4096, .parameters = 8e9, .flops = 5e10, .precision = "bf16"};
+  const auto at = [&](std::int64_t gpus) {
+    return expected_utilization(sheet_named("h200-sxm"), sheets, work, gpus, published)->value.value;
+  };
+  EXPECT_LT(at(32), 0.8 * at(4));
+  EXPECT_GT(at(32), 0.238);
+  EXPECT_LT(at(4), 0.475);
+}
+
+// docs/sizing.md quotes what this prints.
+TEST_F(ShippedSizing, WhatIsExpectedHoldsForRunsThatAreLeftOut) {
+  const LeftOut found = leave_one_out(sheets, published);
+  std::printf(
+      "%d of %d runs that were left out are within what is expected, whose high end is %.2f times its low end\n",
+      found.held, found.runs, found.width);
+  EXPECT_GE(found.runs, 30);
+  EXPECT_GE(found.held, 0.75 * found.runs);
+  EXPECT_LE(found.width, 2.6);
+}
+
 // The same software and model on two machines: the peaks alone would say 3.17 where fms-fsdp measured 2.55.
 TEST_F(ShippedSizing, AnchorsReachWhatTheSameSoftwareMeasured) {
   int pairs = 0;
@@ -418,6 +520,10 @@ SizeRequest request_of(std::vector<std::int64_t> gpus) {
   return request;
 }
 
+std::string text_of(const SizeAnswer& answer) {
+  return render_terminal(document_of(answer), {.width = unlimited_columns});
+}
+
 TEST(SizeAnswer, RanksWhatHoldsTheModelByCost) {
   SizeRequest request = request_of({1, 2, 8});
   request.measured = {measured_on("small", 500, 8), measured_on("large", 900, 2)};
@@ -439,7 +545,27 @@ TEST(SizeAnswer, RanksWhatHoldsTheModelByCost) {
   EXPECT_EQ(json["ranked"][0]["layout"].dump(), R"({"dp":8,"tp":1,"pp":1,"zero":3})");
   EXPECT_EQ(json["ranked"][0]["price"]["machine"], "eight");
   EXPECT_EQ(json["rejected"][2]["hardware"], "large");
-  EXPECT_THAT(to_text(answer), testing::HasSubstr("  small x 1 to 2: does not hold it: short by 30 GiB"));
+  EXPECT_THAT(text_of(answer), testing::HasSubstr("- small x 1 to 2: does not hold it: short by 30 GiB"));
+}
+
+TEST(SizeAnswer, IsOrderedByWhatIsLikely) {
+  SizeRequest request = request_of({2, 8});
+  request.hardware.erase(request.hardware.begin());
+  request.hardware[0].memory_bytes = std::uint64_t{100} << 30;
+  request.published = four_runs();
+  for (PublishedRun& run : request.published.training) run.hardware = "large", run.gpus = 4;
+  const SizeAnswer answer = size(request, nullptr, planner_of_100_gib());
+  // Two GPUs have a price; eight, of machines of two, have none.
+  ASSERT_EQ(answer.ranked.size(), 2u);
+  EXPECT_EQ(answer.likely_place(answer.ranked[0]), 1u);
+  EXPECT_FALSE(answer.likely_place(answer.ranked[1]));
+  const double hours = 3.6e9 / 2000 / 3600 * 0.2 / std::sqrt(0.08) * (1 + (0.01 + 0.15 + 2 * 2 * 3e-3) / 2);
+  EXPECT_NEAR(answer.ranked[0].candidate.expected_hours->value, hours, 1e-9 * hours);
+  const Json json = to_json(answer)["ranked"][0];
+  EXPECT_NEAR(json["expected"]["value"].get<double>(), 1000 * std::sqrt(0.08) / 0.2, 1e-9);
+  EXPECT_NEAR(json["expected"]["usd"]["value"].get<double>(), 6 * hours, 1e-6 * hours);
+  EXPECT_NEAR(json["expected"]["usd_per_million"]["value"].get<double>(), 6 * hours / 3600, 1e-6 * hours);
+  EXPECT_THAT(text_of(answer), testing::HasSubstr("Likely cheapest: large x 2, USD "));
 }
 
 TEST(SizeAnswer, SaysWhatWouldFit) {
@@ -447,7 +573,7 @@ TEST(SizeAnswer, SaysWhatWouldFit) {
   EXPECT_TRUE(answer.ranked.empty());
   EXPECT_EQ(answer.would, (std::vector<std::string>{"small x 8: --count 8", "large x 2: --count 2"}));
   EXPECT_EQ(answer.code(), ExitCode::failed);
-  EXPECT_THAT(to_text(answer), testing::HasSubstr("nothing fits\n"));
+  EXPECT_THAT(text_of(answer), testing::HasSubstr("nothing fits\n"));
 }
 
 TEST(SizeAnswer, LimitsRejectOnlyWhatSurelyMissesThem) {

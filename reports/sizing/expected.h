@@ -1,0 +1,42 @@
+// The speed that published runs make likely: less sure than the bounds of a forecast, but a figure.
+#pragma once
+
+#include "harness/machine/hardware.h"
+#include "reports/model/estimate.h"
+#include "reports/sizing/published.h"
+#include "workloads/parallel/held.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace assay::report::sizing {
+
+// The figure of `peak` for a precision; nothing if the sheet lacks it.
+std::optional<double> peak_of(const HardwareSheet& sheet, std::string_view precision);
+
+struct Expected {
+  Estimate value;
+  std::string source;  // for people
+};
+
+// Model FLOP/s over the peak. The value is the mean of the logarithms of up to five nearest runs, weighted by
+// 1 / (1 + distance): a doubling of the parameters counts 1, of the GPUs 1/2, of the sequence 1/4, other hardware 2,
+// another precision 1. The interval has the factor that holds 80 % of the errors when each run is foretold from the
+// others, without its hardware if nothing is published for this one. Nothing for images and CPUs, beyond twice or half
+// of all that is published, or with fewer than four runs to learn from.
+std::optional<Expected> expected_utilization(const HardwareSheet& sheet, std::span<const HardwareSheet> sheets,
+                                             const parallel::Work& work, std::int64_t gpus, const Published& published);
+
+// How often the interval holds the utilization of a run that it does not know, and the median of its high over its low
+// end.
+struct LeftOut {
+  int runs = 0;
+  int held = 0;
+  double width = 0;
+};
+LeftOut leave_one_out(std::span<const HardwareSheet> sheets, const Published& published);
+
+}  // namespace assay::report::sizing
