@@ -83,7 +83,9 @@ class Size(AssayCase):
         words = [LLAMA_7B, "--tokens", "1e11", "--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm", "--count", "8,64"]
         done = self.assay("size", *words, "--html", "p.html", "--md", "p.md")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 120)
+        table = re.findall(r"(?m)^(?:hardware|a100-sxm-80gb|h100-sxm) +(?:GPUs|\d).*", done.stdout)
+        self.assertEqual(len(table), 5)
+        self.assertLessEqual(max(map(len, table)), 120)
         for gpus in ("8", "64"):
             for hardware in ("a100-sxm-80gb", "h100-sxm"):
                 self.assertRegex(done.stdout, rf"(?m)^{hardware} +{gpus} +[1-4] ")
