@@ -7,8 +7,8 @@
 namespace assay {
 namespace {
 
-using HasSubstr;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::StartsWith;
 
 TEST_F(PlanTest, TargetsAreNamesFilesOrFamilies) {

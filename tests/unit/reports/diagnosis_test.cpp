@@ -234,8 +234,7 @@ TEST(WhatToChange, PagesAGovernorAndAnEmptyChannel) {
 
 TEST(WhatToChange, IsOrderedByGain) {
   Record step = two_rank_training();
-  step.spans = {{"data_wait", 0.2}};
-  step.metrics.push_back(test::seconds("transfer", 0.5));
+  step.spans = {{"data_wait", 0.2}, {"exposed_communication", 0.5}};
   std::vector<RunData> data;
   data.push_back(run_with(step));
   const RunSet runs(std::move(data));
