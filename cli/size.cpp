@@ -52,7 +52,7 @@ Command size_command(CLI::App& root) {
   app->add_option("--deadline", options->deadline, "Hours that it may take")->type_name("HOURS");
   app->add_option("--hardware", options->hardware, "Sheets by name or file; default: all GPUs of configs/hardware")
       ->type_name("A,B");
-  app->add_option("--count,--gpus", options->count,
+  app->add_option("--count", options->count,
                   "How many GPUs: 8,64, or a range with the powers of two in it; default: 1..64")
       ->type_name("N|LOW..HIGH,...");
   app->add_option("--set", options->sets, "The step: seq, accumulate, precision; default: the recipe's, in bf16")

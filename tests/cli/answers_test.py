@@ -115,7 +115,7 @@ class References(AssayCase):
         self.assertEqual(json.loads((made / record["samples"]["series"]).read_text())["values"], [0.1] * 300)
         # Nothing stays of one that cannot be made whole.
         self.write(f"{run}/series/own.json", "no series")
-        self.add(run, "half", code=4)
+        self.add(run, "half", code=2)
         self.assertEqual([path.name for path in (self.configs / "reference").iterdir()], ["ref"])
 
     def test_published_figures_stand_beside_those_of_the_same_hardware(self):
