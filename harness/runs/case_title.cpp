@@ -69,6 +69,13 @@ std::string collective_title(const Record& r) {
               ", ");
 }
 
+std::string transfer_title(const Record& r) {
+  const std::string by = text_of(r, "by");
+  return join({join({"transfer", text_of(r, "direction"), size_of_param(r, "bytes")}, " "),
+               unless(text_of(r, "memory"), "device"), by.empty() ? "" : "by " + by, text_of(r, "gpus")},
+              ", ");
+}
+
 std::string dataloader_title(const Record& r) {
   const std::string workers = text_of(r, "workers");
   return join(
@@ -123,6 +130,7 @@ std::string case_title(const Record& record) {
       {"peak", peak_title},
       {"memory", memory_title},
       {"collective", collective_title},
+      {"transfer", transfer_title},
       {"dataloader", dataloader_title},
       {"resnet", training_title},
       {"transformer", training_title},

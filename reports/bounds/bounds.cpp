@@ -116,8 +116,8 @@ BoundShare peak_scale(const Entry& entry) {
                        : fmt::format("clock unknown: the hypervisor ({}) hides it", hypervisor_of(*entry.run))};
   const double used = std::min(*threads, *usable_cores);
   return {.bound =
-              Bound{used * core->most * *hz, fmt::format("{:.0f} cores x {:.0f} FLOP per cycle ({}) x {:.2f} GHz; {}",
-                                                         used, core->most, isa, *hz / 1e9, core->source)}};
+              Bound{used * core->max * *hz, fmt::format("{:.0f} cores x {:.0f} FLOP per cycle ({}) x {:.2f} GHz; {}",
+                                                        used, core->max, isa, *hz / 1e9, core->source)}};
 }
 
 BoundShare memory_scale(const Entry& entry) {

@@ -13,10 +13,10 @@ constexpr int parts_schema = 1;
 CorePeak read_core(const Cursor& at) {
   CorePeak core;
   if (!at.object()) return core;
-  at.only({"isa", "dtype", "most", "source"});
+  at.only({"isa", "dtype", "max", "source"});
   core.isa = filled_text(at.need("isa"));
   core.dtype = filled_text(at.need("dtype"));
-  if (const auto most = at.need("most")) core.most = most->number(1, 1e9).value_or(0);
+  if (const auto max = at.need("max")) core.max = max->number(1, 1e9).value_or(0);
   core.source = filled_text(at.need("source"));
   return core;
 }

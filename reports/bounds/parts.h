@@ -12,7 +12,7 @@ namespace assay::report {
 struct CorePeak {
   std::string isa;    // as the family `peak` names it
   std::string dtype;  // f32, bf16, ...
-  double most = 0;    // FLOP per cycle of one core
+  double max = 0;     // FLOP per cycle of one core
   std::string source;
 };
 

@@ -146,6 +146,7 @@ struct Section {
   std::string title;  // empty for no heading
   std::vector<Block> blocks;
   bool in_terminal = true;  // false: only in files (long appendices)
+  bool leads = false;       // shown before the answers
 };
 
 // The answer to a question, in a sentence.

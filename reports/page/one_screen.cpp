@@ -12,8 +12,8 @@ namespace assay::report {
 
 namespace {
 
-// Lines of a screen of 100 columns, and bytes of a text that takes one or two of them.
-constexpr std::size_t max_lines = 40, one_line_bytes = 90, two_lines_bytes = 165;
+// Lines of a screen of 100 columns, and bytes of a text that takes one to three of them.
+constexpr std::size_t max_lines = 40, one_line_bytes = 90, two_lines_bytes = 165, three_lines_bytes = 250;
 constexpr std::size_t max_failed = 3, max_texts = 2, max_figures = 10, min_figures = 3, max_changes = 3;
 
 // Whole words of a text, and a sign of what was cut.
@@ -33,8 +33,8 @@ class Screen {
     Document screen{whole_.title, shortened(whole_.headline), whole_.verdict, whole_.tone, {}};
     left_ -= 3;  // headline and verdict
     for (const Answer& answer : whole_.answers) {
-      screen.answers.push_back({answer.id, answer.title, shortened(answer.text), answer.tone, {}});
-      left_ -= 2;
+      screen.answers.push_back({answer.id, answer.title, shortened(answer.text, three_lines_bytes), answer.tone, {}});
+      left_ -= screen.answers.back().text.size() > two_lines_bytes ? 3 : 2;
     }
     std::map<std::string, Section> kept;
     for (const char* id : {"attention", "unreadable", "diagnosis", "sweeps", "pairs"})
@@ -111,7 +111,7 @@ class Screen {
   Section rows(const Section& section) {
     static const std::set<std::string> left_out = {"published", "verdict"};
     Section kept = begin(section);
-    const std::size_t most = std::clamp<std::size_t>(left_ > 3 ? left_ - 3 : 0, min_figures, max_figures);
+    const std::size_t max_rows = std::clamp<std::size_t>(left_ > 3 ? left_ - 3 : 0, min_figures, max_figures);
     std::size_t count = 0;
     for (const Block& block : section.blocks) {
       const auto* table = std::get_if<Table>(&block);
@@ -122,14 +122,14 @@ class Screen {
       for (const Column& column : table->columns)
         if (!left_out.contains(column.id)) part.columns.push_back(column);
       for (const auto& row : table->rows) {
-        if (++count > most) continue;
+        if (++count > max_rows) continue;
         part.rows.emplace_back();
         for (std::size_t c = 0; c < table->columns.size(); ++c)
           if (!left_out.contains(table->columns[c].id)) part.rows.back().push_back(row[c]);
       }
       if (!part.rows.empty()) add(kept, std::move(part), 0);
     }
-    say_cut(kept, count - std::min(count, most));
+    say_cut(kept, count - std::min(count, max_rows));
     return kept;
   }
 

@@ -79,7 +79,8 @@ Table table_of(const Ranking& ranking, const RankedCase& ranked, const std::stri
                             relative_cell(row),
                             quantity_cell(row.figure, ranked.metric->unit)};
     const auto half = half_width(row.figure);
-    cells.push_back(half ? Cell{precision_text(*half / row.figure.value), interval_json(row.figure.interval)} : no_cell());
+    cells.push_back(half ? Cell{precision_text(*half / row.figure.value), interval_json(row.figure.interval)}
+                         : no_cell());
     if (mfu) cells.push_back(row.mfu ? share_cell(*row.mfu) : no_cell());
     for (const Basis basis : bases) {
       const Usd* usd = usd_of(row, basis);
@@ -144,10 +145,13 @@ Table overview(const Ranking& ranking, std::span<const RankedCase> cases, std::s
 // What stands for the letters, and how many machines and runs each kind has.
 List legend(const Ranking& ranking) {
   List list{"kinds", {}};
-  for (const Kind& kind : ranking.kinds)
-    list.items.push_back(fmt::format("{}: {}; {}, {}", kind.name,
-                                     kind.description.empty() ? "unknown machine" : kind.description,
-                                     plural(kind.machines, "machine"), plural(kind.runs.size(), "run")));
+  for (const Kind& kind : ranking.kinds) {
+    std::string description = kind.description.empty() ? "unknown machine" : kind.description;
+    if (const std::string name = ", " + kind.name; description.ends_with(name))
+      description.resize(description.size() - name.size());
+    list.items.push_back(fmt::format("{}: {}; {}, {}", kind.name, description, plural(kind.machines, "machine"),
+                                     plural(kind.runs.size(), "run")));
+  }
   return list;
 }
 
@@ -186,7 +190,7 @@ std::size_t in_words(const Ranking& ranking) {
 
 std::vector<Section> sections_of(const Ranking& ranking, std::optional<double> items) {
   if (ranking.cases.empty() && ranking.not_ranked.empty()) return {};
-  Section section{"ranking", "Which machine?", {legend(ranking)}};
+  Section section{"ranking", "Which machine?", {}, true, true};
   Section rest{"ranking_cases", "Every case on every machine", {}, false};
   const std::span all(ranking.cases);
   for (std::size_t i = 0; i < in_words(ranking); ++i) {
@@ -194,10 +198,12 @@ std::vector<Section> sections_of(const Ranking& ranking, std::optional<double> i
     for (const std::string& sentence : sentences_of(ranking, all[i])) into.blocks.push_back(Text{sentence});
     into.blocks.push_back(bars_of(ranking, all[i], fmt::format("ranking_bars_{}", i + 1)));
     into.blocks.push_back(table_of(ranking, all[i], fmt::format("ranking_{}", i + 1)));
+    if (i == 0) into.blocks.push_back(legend(ranking));
     if (items)
       if (auto bill = bill_of(ranking, all[i], *items, fmt::format("ranking_bill_{}", i + 1)))
         into.blocks.push_back(std::move(*bill));
   }
+  if (all.empty()) section.blocks.push_back(legend(ranking));
   if (all.size() > 1) section.blocks.push_back(overview(ranking, all, max_in_terminal, "ranking_overview"));
   if (all.size() > max_in_terminal) rest.blocks.push_back(overview(ranking, all, all.size(), "ranking_all"));
   if (const HourlyPrice* oldest = oldest_price(ranking))

@@ -127,12 +127,15 @@ std::string page(const Document& document, const RowLimits& limits) {
   band(out, document);
   contents(out, document, ids);
   out += "<main id=page-main tabindex=-1>\n";
-  answers_html(out, document.answers);
-  for (const Section& section : document.sections) {
-    out += fmt::format("<section{}>\n", ids.attribute(section.id));
-    if (!section.title.empty()) out += fmt::format("<h2>{}</h2>\n", html_escape(section.title));
-    for (const Block& block : section.blocks) block_html(out, section, block, points, limits.of(section), ids);
-    out += "</section>\n";
+  for (const bool leading : {true, false}) {
+    for (const Section& section : document.sections) {
+      if (section.leads != leading) continue;
+      out += fmt::format("<section{}>\n", ids.attribute(section.id));
+      if (!section.title.empty()) out += fmt::format("<h2>{}</h2>\n", html_escape(section.title));
+      for (const Block& block : section.blocks) block_html(out, section, block, points, limits.of(section), ids);
+      out += "</section>\n";
+    }
+    if (leading) answers_html(out, document.answers);
   }
   out += "</main>\n<p id=page-status class=unseen role=status></p>\n";
   if (!lengths.empty()) out += fmt::format("<script>{}</script>\n", chart_library.text);

@@ -45,28 +45,34 @@ void verbatim_markdown(std::string& out, const std::string& text) {
   out += fence + "\n\n";
 }
 
+void section_markdown(std::string& out, const Section& section) {
+  if (!section.title.empty()) out += "## " + markdown_escape(section.title) + "\n\n";
+  for (const Block& block : section.blocks) {
+    if (const auto* text = std::get_if<Text>(&block)) out += sign(text->tone) + markdown_escape(text->text) + "\n\n";
+    if (const auto* table = std::get_if<Table>(&block)) table_markdown(out, *table);
+    if (const auto* verbatim = std::get_if<Verbatim>(&block)) verbatim_markdown(out, verbatim->text);
+    if (const auto* list = std::get_if<List>(&block)) {
+      for (const std::string& item : list->items) out += "- " + markdown_escape(item) + "\n";
+      out += "\n";
+    }
+    if (const auto* figure = std::get_if<Figure>(&block)) out += "*" + markdown_escape(figure->alt) + "*\n\n";
+  }
+}
+
 }  // namespace
 
 std::string render_markdown(const Document& document) {
   std::string out = "# " + markdown_escape(document.title) + "\n\n";
   if (!document.verdict.empty()) out += "**" + markdown_escape(document.verdict) + "**\n\n";
   if (!document.headline.empty()) out += markdown_escape(document.headline) + "\n\n";
-  for (const Answer& answer : document.answers)
-    out +=
-        fmt::format("- {}**{}** {}\n", sign(answer.tone), markdown_escape(answer.title), markdown_escape(answer.text));
-  if (!document.answers.empty()) out += "\n";
-  for (const Section& section : document.sections) {
-    if (!section.title.empty()) out += "## " + markdown_escape(section.title) + "\n\n";
-    for (const Block& block : section.blocks) {
-      if (const auto* text = std::get_if<Text>(&block)) out += sign(text->tone) + markdown_escape(text->text) + "\n\n";
-      if (const auto* table = std::get_if<Table>(&block)) table_markdown(out, *table);
-      if (const auto* verbatim = std::get_if<Verbatim>(&block)) verbatim_markdown(out, verbatim->text);
-      if (const auto* list = std::get_if<List>(&block)) {
-        for (const std::string& item : list->items) out += "- " + markdown_escape(item) + "\n";
-        out += "\n";
-      }
-      if (const auto* figure = std::get_if<Figure>(&block)) out += "*" + markdown_escape(figure->alt) + "*\n\n";
-    }
+  for (const bool leading : {true, false}) {
+    for (const Section& section : document.sections)
+      if (section.leads == leading) section_markdown(out, section);
+    if (!leading) break;
+    for (const Answer& answer : document.answers)
+      out += fmt::format("- {}**{}** {}\n", sign(answer.tone), markdown_escape(answer.title),
+                         markdown_escape(answer.text));
+    if (!document.answers.empty()) out += "\n";
   }
   out.pop_back();
   return out;

@@ -165,26 +165,32 @@ void verbatim_lines(Writer& writer, const std::string& text) {
   }
 }
 
+void section_lines(Writer& writer, const Section& section) {
+  if (!section.title.empty()) {
+    writer.end_line();
+    writer.heading(section.title);
+  }
+  for (const Block& block : section.blocks) {
+    if (const auto* text = std::get_if<Text>(&block)) writer.wrapped(text->text, text->tone, "  ");
+    if (const auto* table = std::get_if<Table>(&block)) writer.table(*table, &block == &section.blocks.front());
+    if (const auto* verbatim = std::get_if<Verbatim>(&block)) verbatim_lines(writer, verbatim->text);
+    if (const auto* list = std::get_if<List>(&block))
+      for (const std::string& item : list->items) writer.wrapped("- " + item, Tone::plain, "  ");
+  }
+}
+
 }  // namespace
 
 std::string render_terminal(const Document& document, const TerminalStyle& style) {
   Writer writer(style);
   if (!document.headline.empty()) writer.wrapped(document.headline, Tone::plain, "  ");
-  for (const Answer& answer : document.answers)
-    writer.wrapped(fmt::format("{:<7} {}", answer.title, answer.text), answer.tone, "        ");
-  for (const Section& section : document.sections) {
-    if (!section.in_terminal) continue;
-    if (!section.title.empty()) {
-      writer.end_line();
-      writer.heading(section.title);
-    }
-    for (const Block& block : section.blocks) {
-      if (const auto* text = std::get_if<Text>(&block)) writer.wrapped(text->text, text->tone, "  ");
-      if (const auto* table = std::get_if<Table>(&block)) writer.table(*table, &block == &section.blocks.front());
-      if (const auto* verbatim = std::get_if<Verbatim>(&block)) verbatim_lines(writer, verbatim->text);
-      if (const auto* list = std::get_if<List>(&block))
-        for (const std::string& item : list->items) writer.wrapped("- " + item, Tone::plain, "  ");
-    }
+  for (const bool leading : {true, false}) {
+    for (const Section& section : document.sections)
+      if (section.in_terminal && section.leads == leading) section_lines(writer, section);
+    if (!leading) break;
+    if (std::ranges::any_of(document.sections, &Section::leads)) writer.end_line();
+    for (const Answer& answer : document.answers)
+      writer.wrapped(fmt::format("{:<7} {}", answer.title, answer.text), answer.tone, "        ");
   }
   if (!document.verdict.empty()) writer.wrapped(document.verdict, document.tone, "  ");
   return writer.text();

@@ -63,8 +63,8 @@ double log_mean(const Setting& asked, const std::vector<const Setting*>& runs) {
 
 bool is_among(const Setting& asked, const std::vector<Setting>& all) {
   const auto within = [&](double Setting::*member) {
-    const auto [least, most] = std::ranges::minmax_element(all, {}, member);
-    return asked.*member * 2 >= (*least).*member && asked.*member <= 2 * (*most).*member;
+    const auto [min, max] = std::ranges::minmax_element(all, {}, member);
+    return asked.*member * 2 >= (*min).*member && asked.*member <= 2 * (*max).*member;
   };
   return !all.empty() && within(&Setting::parameters) && within(&Setting::gpus) && within(&Setting::seq);
 }

@@ -189,7 +189,7 @@ class ZeroTraining(DividedState, World):
             self.assertIn("planned_memory", checks, record["key"])
             self.assertTrue(checks["planned_memory"]["passed"], checks["planned_memory"])
             terms = subprocess.run([os.environ["ASSAY"], "estimate", "llama-160m", "--json", "--set",
-                                    f"seq=32,micro_batch=1,dp=2,zero={record['params']['zero']}"],
+                                    f"precision=f32,seq=32,micro_batch=1,dp=2,zero={record['params']['zero']}"],
                                    capture_output=True, text=True, timeout=60, check=True)
             planned = next(m["value"] for m in record["metrics"] if m["name"] == "planned_memory")
             self.assertLess(abs(json.loads(terms.stdout)["total_bytes"] - planned), 0.02 * planned, record["key"])

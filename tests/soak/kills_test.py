@@ -66,7 +66,7 @@ class Kills(HostsCase):
             return None
         if kind == "supervisor":
             process.wait(timeout=30)
-            wait_for(lambda: not alive(family), "the end of the killed supervisor's processes", 10)
+            wait_for(lambda: not alive(family), "the end of the killed supervisor's processes", 60)
         return kind
 
     def run_and_kill(self, chance, words, longest, kinds=("supervisor", "worker"), env=None):

@@ -42,6 +42,10 @@ TEST(Summary, NamesCasesForPeople) {
   memory.family = "memory";
   memory.params = {{"op", "triad"}, {"bytes", 2ll << 30}, {"store", "nontemporal"}, {"threads", "core"}};
   EXPECT_EQ(case_title(memory), "memory triad 2 GiB, non-temporal, one core");
+  Record transfer;
+  transfer.family = "transfer";
+  transfer.params = {{"direction", "d2h"}, {"memory", "pinned"}, {"bytes", 1 << 30}, {"by", "engine"}, {"gpus", "each"}};
+  EXPECT_EQ(case_title(transfer), "transfer d2h 1 GiB, pinned, by engine, each");
   Record other;
   other.family = "mystery";
   other.params = {{"x", 3}};
