@@ -60,7 +60,8 @@ class References(AssayCase):
     def setUp(self):
         super().setUp()
         self.configs = self.dir / "configs"
-        shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "configs", self.configs)
+        shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "configs", self.configs,
+                        ignore=shutil.ignore_patterns("reference"))
         self.env = {"ASSAY_CONFIGS": str(self.configs)}
 
     def gemm(self, rate, **members):
