@@ -54,7 +54,8 @@ bool may_be_container(const Subject& subject);
 bool process_runs(const Root& root, std::string_view name);
 // Folders in which the dynamic loader looks, without a leading slash.
 std::vector<std::string> library_folders(const Root& root);
-// Bits per lane and lanes of a PCI device below what it and its slot can have: "8.0 of 16.0 GT/s, x4 of x16"; empty if not.
+// Bits per lane and lanes of a PCI device below what it and its slot can have: "8.0 of 16.0 GT/s, x4 of x16"; empty if
+// not.
 std::string slow_link(const Root& root, const std::string& pci);
 // PCI address of a NIC ("sys/class/net/eth0", "sys/class/infiniband/mlx5_0"); empty if it is none on that bus.
 std::string nic_address(const Root& root, const std::string& folder);

@@ -11,8 +11,8 @@
 
 namespace assay {
 
-// On one line, secrets masked: control characters and bytes that are not UTF-8 written as \xNN; truncated at a character
-// boundary after `max_bytes`, with "..." added.
+// On one line, secrets masked: control characters and bytes that are not UTF-8 written as \xNN; truncated at a
+// character boundary after `max_bytes`, with "..." added.
 std::string one_line(std::string_view text, std::size_t max_bytes = 200);
 
 // The last `count` lines, without trailing newlines.

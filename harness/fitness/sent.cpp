@@ -55,9 +55,7 @@ struct Sent {
 std::string sent_text(std::string_view archive) {
   Sent sent;
   for (const TarMember& file : parse_tar(archive, "the archive")) sent.add_file(file);
-  const auto count = [](const auto& all, const char* word) {
-    return plural(all.size(), word);
-  };
+  const auto count = [](const auto& all, const char* word) { return plural(all.size(), word); };
   const std::size_t masked = count_masked(archive);
   return fmt::format(
       "holds the names of {}{}, {} and {} of logs; {} masked", count(sent.hosts, "host"),

@@ -155,7 +155,7 @@ struct Record {
   Samples samples;
   std::vector<Metric> metrics;
   std::vector<Check> checks;
-  std::optional<SlowRank> slow_rank;                 // absent: none
+  std::optional<SlowRank> slow_rank;                  // absent: none
   std::vector<std::pair<std::string, double>> spans;  // seconds by phase
   std::map<std::string, Series> telemetry;
   std::optional<OutsideCpu> outside_cpu;  // absent: unknown

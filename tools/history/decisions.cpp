@@ -258,7 +258,8 @@ void confirmations(std::size_t count, std::size_t panels, const std::vector<Kind
 
 void branches(std::size_t count, std::size_t blocks, const std::vector<Kind>& kinds) {
   fmt::print(
-      "## A branch\n\n`history check --branch` of branches that ran on 1, 3 or 5 nights after night {}, without a change: "
+      "## A branch\n\n`history check --branch` of branches that ran on 1, 3 or 5 nights after night {}, without a "
+      "change: "
       "{} "
       "series, {} branches each. At most 1 % of checks may fail, however many series they compare. And with a change "
       "in "

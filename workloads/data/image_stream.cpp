@@ -230,7 +230,9 @@ class ImagePipeline final : public SampleMaker {
 
 }  // namespace
 
-std::unique_ptr<SampleMaker> make_image_reader(const ImageStream& stream) { return std::make_unique<ImageReading>(stream); }
+std::unique_ptr<SampleMaker> make_image_reader(const ImageStream& stream) {
+  return std::make_unique<ImageReading>(stream);
+}
 std::unique_ptr<SampleMaker> make_image_decoder(const ImageStream& stream, const StageInputs& inputs) {
   return std::make_unique<Decoding>(stream, inputs);
 }
@@ -240,6 +242,8 @@ std::unique_ptr<SampleMaker> make_image_augmenter(const ImageStream& stream, con
 std::unique_ptr<SampleMaker> make_image_batcher(const ImageStream& stream, const StageInputs& inputs) {
   return std::make_unique<ImageBatching>(stream, inputs);
 }
-std::unique_ptr<SampleMaker> make_image_pipeline(const ImageStream& stream) { return std::make_unique<ImagePipeline>(stream); }
+std::unique_ptr<SampleMaker> make_image_pipeline(const ImageStream& stream) {
+  return std::make_unique<ImagePipeline>(stream);
+}
 
 }  // namespace assay::data

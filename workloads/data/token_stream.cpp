@@ -87,10 +87,14 @@ class TokenPipeline final : public TokenMaker {
 
 }  // namespace
 
-std::unique_ptr<SampleMaker> make_token_reader(const TokenStream& stream) { return std::make_unique<TokenReading>(stream); }
+std::unique_ptr<SampleMaker> make_token_reader(const TokenStream& stream) {
+  return std::make_unique<TokenReading>(stream);
+}
 std::unique_ptr<SampleMaker> make_token_batcher(const TokenStream& stream) {
   return std::make_unique<TokenBatching>(stream);
 }
-std::unique_ptr<SampleMaker> make_token_pipeline(const TokenStream& stream) { return std::make_unique<TokenPipeline>(stream); }
+std::unique_ptr<SampleMaker> make_token_pipeline(const TokenStream& stream) {
+  return std::make_unique<TokenPipeline>(stream);
+}
 
 }  // namespace assay::data

@@ -37,8 +37,7 @@ parallel::TransformerShape shape_of(const transformer::Config& c, const training
 
 // Why each figure differs from the plan's.
 constexpr const char* korthikanti_differs = "16-bit activations with dropout masks, and all logits at once";
-constexpr const char* megatron_differs =
-    "18 bytes per parameter, selective recomputation";
+constexpr const char* megatron_differs = "18 bytes per parameter, selective recomputation";
 constexpr const char* zero_differs = "16 bytes per parameter; here 18 in 16 bits, 16 in f32";
 
 Json formulas_json(const Answer& answer) {

@@ -301,8 +301,9 @@ TEST(KernelLog, AFileTellsOnlyOfWhatWasBeforeTheJournal) {
   EventCounts counts(0, now, {});
   counts.only_before(1.7e9);
   LogReader reader({now, false, {}});
-  counts.add(reader.read("1699999999.5 n1 kernel: NVRM: Xid (PCI:0000:1b:00): 79, x\n"
-                         "1700000000.5 n1 kernel: NVRM: Xid (PCI:0000:2b:00): 79, x\n"));
+  counts.add(
+      reader.read("1699999999.5 n1 kernel: NVRM: Xid (PCI:0000:1b:00): 79, x\n"
+                  "1700000000.5 n1 kernel: NVRM: Xid (PCI:0000:2b:00): 79, x\n"));
   const auto events = counts.finish();
   ASSERT_THAT(events, SizeIs(1));
   EXPECT_EQ(events[0].device, "0000:1b:00.0");

@@ -249,8 +249,7 @@ Answer limit_of(Record record) {
 TEST(Limit, IsTheWorstFindingWithItsFixAndCeiling) {
   const Answer answer = limit_of(training_with(0.05));
   EXPECT_EQ(answer.tone, Tone::bad);
-  EXPECT_THAT(answer.text,
-              HasSubstr("50 % of a step waits for data; the gain of changing it is about 2 x. To do: "));
+  EXPECT_THAT(answer.text, HasSubstr("50 % of a step waits for data; the gain of changing it is about 2 x. To do: "));
 }
 
 TEST(Limit, WithoutAFindingItIsComputation) {

@@ -44,7 +44,8 @@ TEST(Summary, NamesCasesForPeople) {
   EXPECT_EQ(case_title(memory), "memory triad 2 GiB, non-temporal, one core");
   Record transfer;
   transfer.family = "transfer";
-  transfer.params = {{"direction", "d2h"}, {"memory", "pinned"}, {"bytes", 1 << 30}, {"by", "engine"}, {"gpus", "each"}};
+  transfer.params = {
+      {"direction", "d2h"}, {"memory", "pinned"}, {"bytes", 1 << 30}, {"by", "engine"}, {"gpus", "each"}};
   EXPECT_EQ(case_title(transfer), "transfer d2h 1 GiB, pinned, by engine, each");
   Record other;
   other.family = "mystery";

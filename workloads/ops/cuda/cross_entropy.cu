@@ -191,9 +191,7 @@ __global__ void __launch_bounds__(sum_threads)
 
 class CudaCrossEntropy final : public CudaOp<CrossEntropy> {
  public:
-  CudaCrossEntropy(Device& device, const CrossEntropyDesc& desc)
-      : CudaOp(device),
-        d_(desc) {
+  CudaCrossEntropy(Device& device, const CrossEntropyDesc& desc) : CudaOp(device), d_(desc) {
     const auto per_vector = static_cast<std::int64_t>(16 / size_of(desc.dtype));
     const std::int64_t vectors = desc.classes / per_vector;
     const int limit = desc.gradient ? shared_limit() : 0;
