@@ -11,6 +11,9 @@
 namespace assay::report {
 namespace {
 
+using fitness::CheckResult;
+using fitness::Floor;
+using fitness::Floors;
 using test::record_of;
 using test::run_of;
 using testing::HasSubstr;
