@@ -11,7 +11,7 @@ namespace assay {
 
 namespace {
 
-// Of the PCI device in that folder of /sys.
+// Reads the link of the PCI device in that folder of /sys.
 std::optional<double> link_rate(const Root& root, const std::string& folder) {
   const auto width = lanes(root.integer(folder + "current_link_width"));
   const auto speed = gigatransfers(root.text(folder + "current_link_speed"));
@@ -79,11 +79,11 @@ std::vector<NetworkPart> hardware_ports(const Root& root) {
   const bool infiniband = std::ranges::any_of(ports, &NetworkPart::up);
   if (!infiniband) ports = ethernet_parts(root);
   const std::string folder = infiniband ? "sys/class/infiniband/" : "sys/class/net/";
-  for (NetworkPart& port : ports)
-    port.pci_rate = link_rate(root, folder + port.name.substr(0, port.name.find(':')) + "/device/");
-  std::erase_if(ports, [&](const NetworkPart& port) {
-    return !root.exists(folder + port.name.substr(0, port.name.find(':')) + "/device");
-  });
+  const auto device_of = [&](const NetworkPart& port) {
+    return folder + port.name.substr(0, port.name.find(':')) + "/device";
+  };
+  std::erase_if(ports, [&](const NetworkPart& port) { return !root.exists(device_of(port)); });
+  for (NetworkPart& port : ports) port.pci_rate = link_rate(root, device_of(port) + "/");
   return ports;
 }
 

@@ -15,8 +15,8 @@ std::vector<HostInfo> hosts_like_this(const RunRequest& request);
 // Where the ranks of a world would go on these hosts. Throws UsageError if there is not enough room.
 Placement place(const RunRequest& request, const std::vector<HostInfo>& hosts, int ranks);
 
-// Of a run on GPUs: their sheets' least memory, if the driver and the sheets know each; this machine's does not limit
-// it.
+// Sets the limits of a run on GPUs: the least memory of their sheets, if the driver and the sheets know each. This
+// machine's memory does not limit it.
 void set_limits_of_gpus(PlanLimits& limits);
 
 // Sets the limits of a run over several of these hosts: its world sizes, and how many ranks share a host's memory. They

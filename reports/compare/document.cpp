@@ -101,8 +101,8 @@ class Builder {
     }
   }
 
-  // Of several kinds of machines on both sides: which is the fastest and which the cheapest, as at the head of their
-  // report.
+  // If the sides have several kinds of machines, says which is the fastest and which the cheapest, as the head of their
+  // report does.
   void add_ranking() {
     if (c_.same_runs) return;
     std::vector<RunData> runs = c_.base.runs();
