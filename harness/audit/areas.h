@@ -24,8 +24,8 @@ class Report {
  public:
   // A problem of the kind `id`. Another of the same kind and device only adds to what the first has seen. `meaning` and
   // `fix` replace those of the kind. Throws Error for an id that the table lacks.
-  void add(std::string_view id, std::string_view device, std::string_view seen, std::string meaning = {},
-           std::string fix = {});
+  void add(std::string_view id, std::string_view device, std::string_view seen, std::string_view meaning = {},
+           std::string_view fix = {});
   // Nothing if the value is empty.
   void fact(const std::string& name, std::string_view value);
 

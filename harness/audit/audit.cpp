@@ -16,8 +16,8 @@
 
 namespace assay::audit {
 
-void Report::add(std::string_view id, std::string_view device, std::string_view seen, std::string meaning,
-                 std::string fix) {
+void Report::add(std::string_view id, std::string_view device, std::string_view seen, std::string_view meaning,
+                 std::string_view fix) {
   const ProblemKind* const kind = find_kind(id);
   ASSAY_CHECK(kind, "no kind of problem {}", id);
   const auto name = one_line(device);
@@ -32,8 +32,8 @@ void Report::add(std::string_view id, std::string_view device, std::string_view 
         problem.seen += and_more;
       return;
     }
-  problems.push_back({kind->id, kind->severity, what, meaning.empty() ? kind->meaning : std::move(meaning),
-                      fix.empty() ? kind->fix : std::move(fix), name, kind->area});
+  problems.push_back({kind->id, kind->severity, what, std::string(meaning.empty() ? kind->meaning : meaning),
+                      std::string(fix.empty() ? kind->fix : fix), name, kind->area});
 }
 
 bool is_fault(std::string_view id) {

@@ -102,7 +102,7 @@ std::vector<Answer> ask_file(const Root& root, const std::vector<Mount>& mounts)
   for (const auto& [place, entry] : Cursor(json, problems).members()) {
     if (!entry.object()) continue;
     entry.only(names);
-    const auto count = [&](const char* name) {
+    const auto count = [&entry = entry](const char* name) {
       const auto found = entry.find(name);
       return static_cast<std::uint64_t>(found ? found->number(0, 1e18).value_or(0) : 0);
     };

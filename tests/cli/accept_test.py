@@ -244,6 +244,9 @@ class Accept(AssayCase):
         self.refused("accept", "--device", "cpu", "--resume", "out", "--hostfile", "hosts.txt", says=["other hosts", "other"])
         self.level(seconds="51ms")
         self.refused("accept", "--device", "cpu", "--resume", "out", says=["level tiny", "plans have changed"])
+        self.level()
+        self.write("out/audit.json", "{")
+        self.refused("accept", "--device", "cpu", "--resume", "out", says="out/audit.json: not JSON")
 
     def test_an_interrupted_acceptance_goes_on_where_it_was(self):
         self.level(seconds="20s", training=[])

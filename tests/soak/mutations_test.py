@@ -29,7 +29,8 @@ ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
 SECONDS = 60
 MEMORY = 512 << 20
 RAW = re.compile(r"terminate called|what\(\)|\[json\.exception|filesystem error|std::|basic_string|vector::|_M_|map::at|stoi|stod|"
-                 r"bad_(alloc|function|optional|variant|cast)|Sanitizer|core dumped|Assertion|regex_error|locale::facet|__[a-z]")
+                 r"bad_(alloc|function|optional|variant|cast)|Sanitizer|core dumped|Assertion|regex_error|locale::facet|__[a-z]|"
+                 r"^assay: not JSON", re.MULTILINE)
 CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -200,7 +201,7 @@ class Mutations(unittest.TestCase):
             out.seek(0), err.seek(0)
             return process.returncode, out.read(), err.read(), time.monotonic() - begin, usage.ru_maxrss << 10
 
-    def problem(self, reader, code, out, err, seconds, memory):
+    def problem(self, reader, changes, code, out, err, seconds, memory):
         """What is wrong with this ending; None if nothing is."""
         try:
             texts = [out.decode(), err.decode()]
@@ -218,6 +219,8 @@ class Mutations(unittest.TestCase):
             return f"took {memory >> 20} MiB"
         if code in (2, 4) and not texts[1].strip():
             return f"says nothing with exit code {code}"
+        if code in (2, 4) and changes and not any(pathlib.Path(path).stem in "".join(texts) for path in changes):
+            return f"does not name {', '.join(changes)}"
         if len(texts[1].splitlines()) > 200:
             return f"prints {len(texts[1].splitlines())} lines of errors"
         if "--json" in reader.words and texts[0]:
@@ -232,7 +235,7 @@ class Mutations(unittest.TestCase):
         folder = self.scratch / "here"
         self.lay_out(folder, reader, changes)
         ended = self.run_it(folder, reader)
-        problem = self.problem(reader, *ended)
+        problem = self.problem(reader, changes, *ended)
         if not changes and not problem and reader.whole and ended[0] not in (0, 1, 3):
             problem = f"does not take whole files: exit code {ended[0]}"
         self.codes[ended[0]] += 1

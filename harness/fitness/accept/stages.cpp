@@ -101,7 +101,13 @@ bool Stages::make_audit() {
 }
 
 void Stages::judge_audit() {
-  audit_ = read_text<fitness::AuditedFleet>(read_whole(dir_ / "audit.json", max_audit_bytes));
+  const fs::path file = dir_ / "audit.json";
+  const std::string text = read_whole(file, max_audit_bytes);
+  try {
+    audit_ = read_text<fitness::AuditedFleet>(text);
+  } catch (const Error& error) {
+    throw UsageError(fmt::format("{}: {}", file.string(), error.what()));
+  }
   if (!audit_.hosts.empty()) return fitness::judge_audit(audit_, hosts_);
   broke_ = true;
   for (AcceptedHost& host : hosts_)

@@ -60,7 +60,8 @@ class Salvage {
   explicit Salvage(Database& damaged)
       : damaged_(damaged), max_id_(static_cast<std::int64_t>(fs::file_size(damaged.path()) / min_row_bytes)) {}
 
-  std::vector<std::string> into(Database& fresh) {
+  // `name` is the damaged history's own; what is read is a copy of it.
+  std::vector<std::string> into(Database& fresh, const std::string& name) {
     const Tables tables = tables_of(damaged_, true, [&](const auto&... table) { each_id(table...); });
     Transaction transaction(fresh, Transaction::Kind::write);
     Writer writer(fresh);
@@ -78,7 +79,7 @@ class Salvage {
       lines_.emplace_back("some aliases, decisions or events");
     }
     transaction.commit();
-    if (runs == 0) throw StoreError(fmt::format("no run could be read from {}", damaged_.path().string()));
+    if (runs == 0) throw StoreError("no run could be read from " + name);
     if (translation.lost() > 0)
       lines_.push_back(fmt::format("{} figures or facts of the other runs", translation.lost()));
     return lines_;
@@ -158,7 +159,7 @@ std::vector<std::string> salvage(const fs::path& damaged, const fs::path& to) {
   std::vector<std::string> lost;
   {
     Database source(copy, Database::Access::write);
-    lost = Salvage(source).into(*made);
+    lost = Salvage(source).into(*made, damaged.string());
   }
   made.reset();
   fs::rename(fresh, to);
