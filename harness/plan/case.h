@@ -77,6 +77,7 @@ struct CaseOutputs {
   std::vector<std::pair<std::string, double>> spans = {};  // seconds per step by part: forward, backward, ...
   std::map<std::string, Series> series = {};               // loss, ...
   std::optional<Matrix> matrix = {};                       // measured between each pair of ranks
+  std::vector<Matrix> rails = {};                          // and on each rail
   std::set<Fault> injected = {};                           // filled by Context::inject
 };
 

@@ -161,6 +161,7 @@ struct Record {
   std::optional<OutsideCpu> outside_cpu;  // absent: unknown
   std::vector<DeviceErrors> errors;       // on all its hosts; empty: none, or no device counts them
   std::optional<Matrix> matrix;           // figures of a case that measures every pair
+  std::vector<Matrix> rails;              // on each rail, of which `matrix` has the slowest of every two hosts
   std::string started;                    // ISO 8601, UTC
   double seconds = 0;
   std::string log;  // tail of the workers' stderr if the case broke
@@ -191,7 +192,8 @@ struct Record {
     io("metrics", self.metrics), io("checks", self.checks), io.sparse("slow_rank", self.slow_rank);
     io("spans", self.spans);
     io("telemetry", self.telemetry), io.sparse("outside_cpu", self.outside_cpu);
-    io.sparse("errors", self.errors), io.sparse("matrix", self.matrix), io("started", self.started);
+    io.sparse("errors", self.errors), io.sparse("matrix", self.matrix), io.sparse("rails", self.rails),
+        io("started", self.started);
     io("seconds", self.seconds), io.sparse("log", self.log);
   }
 };

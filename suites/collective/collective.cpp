@@ -27,7 +27,7 @@ DType dtype_of(const Params& params) {
   throw Error("collective: unknown dtype " + params.text("dtype"));
 }
 
-bool is_pairwise(const Params& params) { return params.text("op") == pairwise_op; }
+bool is_pairwise(const Params& params) { return params.text("op") == pairwise_op || params.text("op") == rails_op; }
 
 enum class Buffers { plain, registered, symmetric };
 constexpr auto words(Buffers) { return std::to_array<std::string_view>({"plain", "registered", "symmetric"}); }
@@ -270,7 +270,7 @@ Family collective_family() {
   family.summary = "calls between ranks, counted as in nccl-tests: algbw, busbw, latency";
   const std::vector<std::string> ops = all_words<Op>();
   std::vector<std::string> ops_and_pairwise = ops;
-  ops_and_pairwise.emplace_back(pairwise_op);  // only on request: it measures links one after another
+  ops_and_pairwise.insert(ops_and_pairwise.end(), {pairwise_op, rails_op});  // only on request: they take many rounds
   family.params = {
       axis::choice("op", ops_and_pairwise).runs(ops).doc("the call"),
       axis::bytes("bytes", {8, 64 << 10, 16 << 20})
@@ -304,7 +304,7 @@ Family collective_family() {
     if (is_pairwise(params))
       return make_pairwise({static_cast<std::size_t>(params.integer("bytes")), dtype_of(params),
                             params.choice<Protocol::Batching>("batching"), params.flag("inplace"),
-                            registration_of(params).has_value()});
+                            registration_of(params).has_value(), params.text("op") == rails_op});
     return std::make_unique<CollectiveCase>(params);
   };
   family.faults = {Fault::wrong_sum, Fault::slow_link};

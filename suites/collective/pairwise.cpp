@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <map>
 
 namespace assay::collective {
 
@@ -31,6 +33,7 @@ class PairwiseCase final : public Case {
     if (params_.in_place) return "pairwise has no in-place form";
     if (params_.batching == Protocol::Batching::graph) return "pairwise times single messages, not graphs of them";
     if (params_.registered) return "pairwise: only the communicator of the whole world supports registered buffers";
+    if (params_.rails && !on_several_hosts(hosts_of_ranks(context.comm))) return "one host has no rails to another";
     if (layout_of(Op::send_recv, params_.bytes, params_.dtype, context.comm.size()).count == 0)
       return fmt::format("{} bytes hold no element of {}", params_.bytes, assay::name_of(params_.dtype));
     return std::nullopt;
@@ -43,7 +46,7 @@ class PairwiseCase final : public Case {
     layout_ = layout_of(Op::send_recv, params_.bytes, params_.dtype, context.comm.size());
     small_ = layout_.bytes <= small_message_bytes;
     choose_members();
-    members_comm_ = context.comm.split(member_ >= 0 ? 0 : 1, context.comm.rank());
+    members_comm_ = context.comm.split(static_cast<int>(member_ >= 0 ? rail_ : rails_.size()), context.comm.rank());
     if (member_ >= 0) {
       send_ = context.device.allocate(layout_.bytes);
       receive_ = context.device.allocate(layout_.bytes);
@@ -57,19 +60,23 @@ class PairwiseCase final : public Case {
     context.outputs.protocol.details["direction"] = small_ ? "back and forth" : "one way at a time";
     context.outputs.choices["implementation"] = context.comm.implementation();
     context.outputs.labels["bytes_used"] = std::to_string(layout_.bytes);
-    context.outputs.conditions["members"] = several_hosts_ ? "one rank of each host" : "every rank of the host";
+    context.outputs.conditions["members"] = params_.rails    ? "every rank of each host, with those of its number"
+                                            : several_hosts_ ? "one rank of each host"
+                                                             : "every rank of the host";
   }
 
   void measure(Sampler& sampler) override {
     wrong_ = {};
-    const int rounds = pairing_rounds(static_cast<int>(ranks_.size()));
+    int rounds = 0;
+    for (const Rail& rail : rails_) rounds = std::max(rounds, pairing_rounds(static_cast<int>(rail.ranks.size())));
     sampler.rounds(2 * rounds, [&](int index) { return round(index); });
     pair_.reset();
-    times_ = pair_times(sampler.measurement(), rounds);
+    times_.clear();
+    for (const Rail& rail : rails_) times_.push_back(pair_times(sampler.measurement(), rail));
     if (context_->comm.rank() != 0) return;
-    record_matrix();
+    record_matrices();
     const Members members = several_hosts_ ? Members::hosts : Members::ranks;
-    for (std::string& finding : name_slow(times_, names_, members))
+    for (std::string& finding : name_slow(slowest_of_rails(), names_, members))
       context_->outputs.flags.push_back(std::move(finding));
   }
 
@@ -87,9 +94,10 @@ class PairwiseCase final : public Case {
 
   std::vector<Metric> metrics(const Measurement& measured) const override {
     std::vector<double> all;
-    for (const auto& row : times_)
-      for (const auto& time : row)
-        if (time) all.push_back(time->median);
+    for (const PairTimes& times : times_)
+      for (const auto& row : times)
+        for (const auto& time : row)
+          if (time) all.push_back(time->median);
     const auto bytes = static_cast<double>(layout_.bytes);
     const double typical = median(all);
     // The record has the samples of the slowest pair.
@@ -100,18 +108,38 @@ class PairwiseCase final : public Case {
   }
 
  private:
-  // The first rank of each host; all ranks of a single host.
+  // Ranks that measure each other, and the place of each in names_.
+  struct Rail {
+    std::vector<int> ranks;
+    std::vector<std::size_t> places;
+  };
+
+  static bool on_several_hosts(const std::vector<std::string>& hosts) {
+    return std::ranges::adjacent_find(hosts, std::ranges::not_equal_to()) != hosts.end();
+  }
+
+  // The first rank of each host, or each with those of its number on other hosts; all ranks of a single host.
   void choose_members() {
     const std::vector<std::string> hosts = hosts_of_ranks(context_->comm);
-    several_hosts_ = std::set<std::string>(hosts.begin(), hosts.end()).size() > 1;
-    std::set<std::string> seen;
-    ranks_.clear();
+    several_hosts_ = on_several_hosts(hosts);
+    rails_.assign(1, {});
     names_.clear();
+    std::map<std::string, std::pair<std::size_t, std::size_t>> seen;  // by host: its place, its ranks so far
     for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
-      if (several_hosts_ && !seen.insert(hosts[rank]).second) continue;
-      if (static_cast<int>(rank) == context_->comm.rank()) member_ = static_cast<int>(ranks_.size());
-      ranks_.push_back(static_cast<int>(rank));
-      names_.push_back(several_hosts_ ? hosts[rank] : fmt::format("rank {}", rank));
+      const std::string name = several_hosts_ ? hosts[rank] : fmt::format("rank {}", rank);
+      const auto [host, first] = seen.try_emplace(name, names_.size(), 0);
+      if (first) names_.push_back(name);
+      auto& [place, number] = host->second;
+      if (!first && !params_.rails) continue;
+      if (number == rails_.size()) rails_.emplace_back();
+      Rail& rail = rails_[number];
+      if (static_cast<int>(rank) == context_->comm.rank()) {
+        rail_ = number;
+        member_ = static_cast<int>(rail.ranks.size());
+      }
+      rail.ranks.push_back(static_cast<int>(rank));
+      rail.places.push_back(place);
+      ++number;
     }
   }
 
@@ -123,7 +151,9 @@ class PairwiseCase final : public Case {
   // Two measurements per round: from the lower member of each pair, then to it.
   Sampler::Round round(int index) {
     if (member_ < 0) return {};
-    const auto other = partner_of(member_, index / 2, static_cast<int>(ranks_.size()));
+    const auto members = static_cast<int>(rails_[rail_].ranks.size());
+    if (index / 2 >= pairing_rounds(members)) return {};  // a rail that fewer hosts have
+    const auto other = partner_of(member_, index / 2, members);
     if (index % 2 == 0) {
       pair_.reset();
       pair_ = members_comm_->split(other ? std::min(member_, *other) : member_, member_);
@@ -159,7 +189,8 @@ class PairwiseCase final : public Case {
 
   // Checks the last message received from that member.
   void check_from(int other) {
-    const auto answer = answer_from(ranks_[static_cast<std::size_t>(other)]);
+    const int sender = rails_[rail_].ranks[static_cast<std::size_t>(other)];
+    const auto answer = answer_from(sender);
     const bool corrupt = context_->comm.rank() == context_->comm.size() - 1 && context_->inject(Fault::wrong_sum);
     Wrong wrong;
     staging_->read(
@@ -172,22 +203,23 @@ class PairwiseCase final : public Case {
         });
     if (wrong.count == 0) return;
     wrong_.count += wrong.count;
-    wrong_.senders.insert(ranks_[static_cast<std::size_t>(other)]);
+    wrong_.senders.insert(sender);
     if (wrong_.detail.size() < 3)
-      wrong_.detail.push_back(
-          fmt::format("from {}: {}", names_[static_cast<std::size_t>(other)], wrong.detail.front()));
+      wrong_.detail.push_back(fmt::format("from {}: {}", names_[rails_[rail_].places[static_cast<std::size_t>(other)]],
+                                          wrong.detail.front()));
   }
 
-  PairTimes pair_times(const Measurement& measured, int rounds) const {
-    const auto members = static_cast<int>(ranks_.size());
-    PairTimes times(ranks_.size(), std::vector<std::optional<RoundResult>>(ranks_.size()));
-    for (int round = 0; round < rounds; ++round)
+  // Of the rail's members, in their order.
+  static PairTimes pair_times(const Measurement& measured, const Rail& rail) {
+    const auto members = static_cast<int>(rail.ranks.size());
+    PairTimes times(rail.ranks.size(), std::vector<std::optional<RoundResult>>(rail.ranks.size()));
+    for (int round = 0; round < pairing_rounds(members); ++round)
       for (int a = 0; a < members; ++a) {
         const auto b = partner_of(a, round, members);
         if (!b || *b < a) continue;
         const auto low = static_cast<std::size_t>(a), high = static_cast<std::size_t>(*b);
         const auto of = [&](int index) -> const std::optional<RoundResult>& {
-          return measured.rounds[static_cast<std::size_t>(index)][static_cast<std::size_t>(ranks_[low])];
+          return measured.rounds[static_cast<std::size_t>(index)][static_cast<std::size_t>(rail.ranks[low])];
         };
         times[low][high] = of(2 * round);
         times[high][low] = of(2 * round + 1);
@@ -195,15 +227,37 @@ class PairwiseCase final : public Case {
     return times;
   }
 
-  void record_matrix() {
-    Matrix matrix{
-        small_ ? "latency" : "bandwidth", small_ ? "s" : "B/s", small_ ? Better::lower : Better::higher, ranks_, {}};
-    for (const auto& row : times_)
+  // Of every two names.
+  PairTimes slowest_of_rails() const {
+    PairTimes slowest(names_.size(), std::vector<std::optional<RoundResult>>(names_.size()));
+    for (std::size_t number = 0; number < rails_.size(); ++number)
+      for (std::size_t a = 0; a < rails_[number].places.size(); ++a)
+        for (std::size_t b = 0; b < rails_[number].places.size(); ++b) {
+          const auto& time = times_[number][a][b];
+          auto& one = slowest[rails_[number].places[a]][rails_[number].places[b]];
+          if (time && (!one || time->median > one->median)) one = time;
+        }
+    return slowest;
+  }
+
+  Matrix matrix_of(const PairTimes& times, std::vector<int> ranks) const {
+    Matrix matrix{small_ ? "latency" : "bandwidth",
+                  small_ ? "s" : "B/s",
+                  small_ ? Better::lower : Better::higher,
+                  std::move(ranks),
+                  {}};
+    for (const auto& row : times)
       for (const auto& time : row)
         matrix.values.push_back(!time    ? std::numeric_limits<double>::quiet_NaN()
                                 : small_ ? time->median
                                          : static_cast<double>(layout_.bytes) / time->median);
-    context_->outputs.matrix = std::move(matrix);
+    return matrix;
+  }
+
+  void record_matrices() {
+    context_->outputs.matrix = matrix_of(slowest_of_rails(), rails_.front().ranks);
+    for (std::size_t number = 0; params_.rails && number < rails_.size(); ++number)
+      context_->outputs.rails.push_back(matrix_of(times_[number], rails_[number].ranks));
   }
 
   PairwiseParams params_;
@@ -213,15 +267,16 @@ class PairwiseCase final : public Case {
   Layout layout_;
   bool small_ = false;
   bool several_hosts_ = false;
-  std::vector<int> ranks_;          // the members' ranks
-  std::vector<std::string> names_;  // names of the members' hosts
-  int member_ = -1;                 // this rank's index among the members; -1: none
+  std::vector<Rail> rails_;         // one, or as many as a host has ranks
+  std::vector<std::string> names_;  // hosts, or the ranks of a single one
+  std::size_t rail_ = 0;            // this rank's
+  int member_ = -1;                 // and its index in it; -1: none
   std::unique_ptr<Communicator> members_comm_;
   std::unique_ptr<Communicator> pair_;
   std::int64_t calls_ = 0;  // in the current measurement
   Buffer send_;
   Buffer receive_;
-  PairTimes times_;
+  std::vector<PairTimes> times_;  // by rail
   Wrong wrong_;
 };
 

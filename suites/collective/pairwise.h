@@ -12,7 +12,8 @@
 
 namespace assay::collective {
 
-inline constexpr const char* pairwise_op = "pairwise";
+inline constexpr const char* pairwise_op = "pairwise";  // one rank per host; on a single host: every rank
+inline constexpr const char* rails_op = "rails";        // every rank, with those of its number on other hosts
 
 struct PairwiseParams {
   std::size_t bytes = 0;
@@ -20,12 +21,14 @@ struct PairwiseParams {
   Protocol::Batching batching = Protocol::Batching::batched;
   bool in_place = false;
   bool registered = false;
+  bool rails = false;
 };
 
-// One rank per host (on a single host: every rank) sends to every other. Pairs are arranged in the rounds of a
-// tournament, so that no end of a link is shared, one direction after the other. Messages up to 32 KiB go back and
+// Every member sends to every other. Pairs are arranged in the rounds of a tournament, so that no end of a link is
+// shared, one direction after the other; all rails are busy at the same time. Messages up to 32 KiB go back and
 // forth, and the time is for one way (as in the OSU latency benchmark, timed by the rank that starts); larger ones
-// stream one way until the last has arrived. The record holds the matrix of the medians of every direction.
+// stream one way until the last has arrived. The record holds the matrix of the medians of every direction; of
+// rails the slowest of every two hosts, and a matrix of each rail.
 std::unique_ptr<Case> make_pairwise(const PairwiseParams& params);
 
 // Names the slow links and members that a matrix of pairs shows.
