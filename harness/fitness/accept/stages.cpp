@@ -116,8 +116,12 @@ std::vector<std::string> Stages::remaining() const {
 }
 
 fitness::StageFloors Stages::floors() {
-  return {request_.user ? &*request_.user : nullptr, request_.fleet ? &*request_.fleet : nullptr,
-          request_.level.pair_share, request_.families, &unmeasured_};
+  return {request_.user ? &*request_.user : nullptr,
+          request_.fleet ? &*request_.fleet : nullptr,
+          request_.level.pair_share,
+          request_.families,
+          &unmeasured_,
+          &compared_};
 }
 
 std::optional<RunData> Stages::run_of(const Attempt& attempt, HostChecks& checks) {
