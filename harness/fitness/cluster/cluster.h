@@ -129,6 +129,8 @@ HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::str
 struct WorldChecks {
   HostChecks checks;
   bool repeat = false;  // a host was lost or gave wrong results, so what the others can do is not known yet
+  // Of slow pairs of hosts: hosts and keys to measure once more, before anybody is blamed.
+  std::set<std::string> slow = {}, slow_keys = {};
 };
 // A plan run by all hosts together: wrong results, lost hosts, stragglers, and in matrices of pairs hosts and links
 // that are slow. Throws UsageError as check() does.

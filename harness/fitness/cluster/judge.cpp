@@ -294,6 +294,7 @@ void judge_together(const Judgement& judged, const Floor& floor, const std::set<
   std::map<std::string, std::set<std::string>> pairs;
   if (!passes) pairs = slow_hosts(record, floor, *judged.limit);
   std::erase_if(pairs, [&](const auto& one) { return !world.checks.contains(one.first); });
+  for (const auto& [host, others] : pairs) world.slow.insert(host), world.slow_keys.insert(record.key);
   for (auto& [host, check] : world.checks) {
     const auto pair = pairs.find(host);
     const bool spared = !pairs.empty() ? pair == pairs.end() : !stragglers.empty() && !stragglers.contains(host);
@@ -393,7 +394,11 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     if (record.status != Status::ok) continue;
     ++measured;
     for (auto& [host, check] : world.checks) check.note(Fitness::pass, "");
-    if (record.matrix) judge_pairs(record, floors.pair_share, world.checks);
+    if (record.matrix) {
+      const std::set<std::string> suspects = judge_pairs(record, floors.pair_share, world.checks);
+      world.slow.insert(suspects.begin(), suspects.end());
+      if (!suspects.empty()) world.slow_keys.insert(record.key);
+    }
     if (record.slow_rank) {
       const std::string host = record.host_of(record.slow_rank->rank);
       ++slow[host];
