@@ -165,6 +165,8 @@ Document accept_document(const Acceptance& acceptance) {
   if (Section missing = missing_section(acceptance); !missing.blocks.empty())
     document.sections.push_back(std::move(missing));
   document.sections.push_back({"accept", "", {main_table(acceptance)}});
+  if (const std::string power = power_text(acceptance.compared); !power.empty())
+    document.sections.back().blocks.push_back(Text{power});
   for (const AcceptedHost& host : acceptance.hosts) {
     const Fitness state = host.state();
     // What was not run anywhere is said above.
@@ -216,6 +218,15 @@ Json accept_json(const Acceptance& acceptance, bool with_serials) {
     floor["reason"] = one.reason;
     json["not_measured"].push_back(std::move(floor));
   }
+  json["compared"] = {{"comparisons", acceptance.compared.comparisons},
+                      {"false_fails", acceptance_false_fails},
+                      {"cases", Json::array()}};
+  for (const FleetPower& one : acceptance.compared.cases)
+    json["compared"]["cases"].push_back({{"key", or_null(one.key)},
+                                         {"metric", or_null(one.metric)},
+                                         {"members", one.members},
+                                         {"limit", json_of(one.limit)},
+                                         {"found", json_of(one.found)}});
   json["notes"] = acceptance.notes;
   return json;
 }

@@ -23,7 +23,11 @@ class LaunchScripts(AssayCase):
     def setUp(self):
         super().setUp()
         self.state = self.dir / "state/n1"
-        self.program("scontrol", 'printf "%s\\n" "$@" >> calls')
+        self.node_is("ALLOCATED")
+
+    def node_is(self, state):
+        self.program("scontrol", f'[ "$1" = show ] && {{ echo "NodeName=n1 State={state} CPUs=2"; exit; }}\n'
+                     'printf "%s\\n" "$@" >> calls')
 
     def program(self, name, body):
         path = self.write("bin/" + name, f"#!/bin/bash\n{body}\n")
@@ -67,6 +71,41 @@ class LaunchScripts(AssayCase):
                     gate=self.program("stuck", "trap '' TERM; sleep 2"))
         self.prolog(0, "^$", 0, gate=good)
         self.assertEqual(self.comment(), ["update", "NodeName=n1", "Comment="])
+
+    def test_gates_that_could_not_run_are_counted(self):
+        good, bad = self.program("good", "echo nothing found"), self.dir / "no-such"
+        for gate, count in ((bad, 1), (bad, 2), (good, 2), (bad, 3)):
+            self.script("slurm-prolog.sh", gate=gate)
+            self.assertIn(f"assay_gate_could_not_run_total {count}\n", (self.state / "gate.prom").read_text())
+        (self.state / "failures").write_text("a[$(reboot)]\n")
+        self.script("slurm-prolog.sh", gate=bad)
+        self.assertIn("assay_gate_could_not_run_total 1\n", (self.state / "gate.prom").read_text())
+
+    def test_an_epilog_finds_what_a_job_left_behind(self):
+        gate = self.program("gate", 'echo "ASSAY-GPU-005 $*"; exit 1')
+        self.assertEqual(self.script("slurm-epilog.sh", gate=gate).returncode, 1)
+        self.assertEqual((self.state / "drain").read_text(), "ASSAY-GPU-005 gate --budget 10s --exit-style npd\n")
+        self.assertIn("State=DRAIN", self.comment())
+        self.assertEqual(self.script("slurm-epilog.sh", gate=self.dir / "no-such").returncode, 0)
+
+    def test_a_node_that_is_idle_is_tested_now_and_then(self):
+        gate = self.program("gate", f"echo x >> {self.dir}/gates; echo ASSAY-GPU-005 x; exit 1")
+        gates = self.dir / "gates"
+        self.script("slurm-health.sh", gate=gate)
+        self.assertFalse(gates.exists(), "a job runs")
+        self.node_is("IDLE+DRAIN")
+        self.script("slurm-health.sh", gate=gate)
+        self.node_is("IDLE")
+        self.script("slurm-health.sh", gate=gate, ASSAY_GATE_IDLE_EVERY="0")
+        self.assertFalse(gates.exists())
+        for _ in range(2):
+            self.script("slurm-health.sh", gate=gate)
+        self.assertEqual(gates.read_text(), "x\n", "once in six hours")
+        self.assertEqual((self.dir / "calls").read_text().splitlines(), ["update", "NodeName=n1", "State=DRAIN", "Reason=ASSAY-GPU-005 x"])
+        old = (self.state / "idle").stat().st_mtime - 7 * 3600
+        os.utime(self.state / "idle", (old, old))
+        self.script("slurm-health.sh", gate=gate)
+        self.assertEqual(gates.read_text(), "x\nx\n")
 
     def test_a_fault_drains(self):
         self.prolog(1, "^$", 0, gate=self.program("bad", "echo ASSAY-GPU-005 0000:1b:00.0 2 errors; exit 1"))

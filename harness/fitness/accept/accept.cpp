@@ -137,6 +137,7 @@ Result run(Request request, Trials& trials, const fs::path& dir) {
   table.seconds = request.state.seconds;
   table.hosts = stages.hosts();
   table.notes = stages.notes();
+  table.compared = stages.compared();
   if (table.finished) collect_evidence(table, request.state, stages.audit(), dir);
   if (!judged_speed(table.hosts))
     table.notes.emplace_back("nothing judged how fast, only whether results are right: --floors FILE, or three hosts");

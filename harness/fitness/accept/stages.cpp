@@ -3,6 +3,7 @@
 #include "harness/core/files.h"
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
+#include "harness/fitness/cluster/pairs.h"
 #include "harness/json/members.h"
 
 #include <fmt/format.h>
@@ -23,7 +24,7 @@ using fitness::AcceptedHost;
 using fitness::HostCheck;
 using fitness::HostChecks;
 
-constexpr std::size_t max_attempts = 4;  // of a stage of all hosts, each without the hosts that the last one lost
+constexpr int max_attempts = 4;  // of a stage of all hosts, each without the hosts that the last one lost
 constexpr std::uintmax_t max_audit_bytes = std::uintmax_t{1} << 30;
 
 // A regular expression of exactly these keys.
@@ -122,8 +123,12 @@ std::vector<std::string> Stages::remaining() const {
 }
 
 fitness::StageFloors Stages::floors() {
-  return {request_.user ? &*request_.user : nullptr, request_.fleet ? &*request_.fleet : nullptr,
-          request_.level.pair_share, request_.families, &unmeasured_};
+  return {request_.user ? &*request_.user : nullptr,
+          request_.fleet ? &*request_.fleet : nullptr,
+          request_.level.pair_share,
+          request_.families,
+          &unmeasured_,
+          &compared_};
 }
 
 std::optional<RunData> Stages::run_of(const Attempt& attempt, HostChecks& checks) {
@@ -171,19 +176,31 @@ bool Stages::run_on_each(std::string_view stage, const std::vector<std::string>&
 }
 
 bool Stages::run_together(std::string_view stage, std::vector<std::string> hosts) {
-  for (std::size_t number = 0; number < max_attempts; ++number) {
-    const Attempt* one = attempts_.make(stage, number, hosts);
+  std::size_t number = 0;  // of attempts, among them those of slow pairs only
+  for (int tries = 0; tries < max_attempts; ++tries) {
+    const Attempt* one = attempts_.make(stage, number++, hosts);
     if (!one) return false;
+    const std::vector<std::string> took_part = one->hosts;
     fitness::WorldChecks world;
     HostChecks unfinished;
     auto run = run_of(*one, unfinished);
     if (run) skips_[stage] = fitness::skips_text(*run);
-    if (run && one->lost.empty()) world = fitness::judge_world(std::move(*run), one->hosts, floors());
+    bool lost = !one->lost.empty();
+    if (run && !lost) world = fitness::judge_world(*run, took_part, floors());
+    if (!world.slow.empty()) {
+      const Attempt* again =
+          attempts_.make(stage, number++, fitness::with_partners(world.slow, took_part), pattern_of(world.slow_keys));
+      if (!again) return false;
+      const auto measured = run_of(*again, unfinished);
+      lost = !again->lost.empty();
+      if (measured) fitness::keep_better_pairs(*run, *measured);
+      world = lost ? fitness::WorldChecks() : fitness::judge_world(std::move(*run), took_part, floors());
+    }
     add_to(world.checks, unfinished);
-    world.repeat = world.repeat || !one->lost.empty();
+    world.repeat = world.repeat || lost;
     keep(stage, world.checks);
     hosts = remaining();
-    if (!world.repeat || hosts.size() == one->hosts.size() || hosts.empty()) break;
+    if (!world.repeat || hosts.size() == took_part.size() || hosts.empty()) break;
     if (!request_.why_not_run(stage, hosts.size()).empty()) break;
   }
   return true;

@@ -24,6 +24,7 @@ class Stages {
   std::vector<fitness::AcceptedHost>& hosts() { return hosts_; }
   const fitness::AuditedFleet& audit() const { return audit_; }
   const std::vector<fitness::UnmeasuredFloor>& unmeasured() const { return unmeasured_.left(); }
+  const fitness::ComparedHosts& compared() const { return compared_; }
   // What readers must know: that this is a drill, and which cases ran nowhere.
   std::vector<std::string> notes() const;
   // Whether the tool failed, not a host.
@@ -50,6 +51,7 @@ class Stages {
   std::vector<std::string> drills_;
   std::map<std::string_view, std::string> skips_;  // by stage: cases that ran nowhere
   fitness::UnmeasuredFloors unmeasured_;
+  fitness::ComparedHosts compared_;
   bool broke_ = false;
 };
 

@@ -1,5 +1,9 @@
 #include "harness/fitness/cluster/cluster.h"
 
+#include "harness/core/units.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -25,6 +29,27 @@ Fitness Acceptance::fitness() const {
   Fitness all = hosts.empty() || missing || !finished ? Fitness::unknown : Fitness::pass;
   for (const AcceptedHost& host : hosts) all = worst(all, host.state());
   return all;
+}
+
+std::string power_text(const ComparedHosts& compared) {
+  std::vector<double> found;
+  std::string together;
+  for (const FleetPower& one : compared.cases) {
+    if (!one.found) continue;
+    if (one.key.empty())
+      together = fmt::format(", or of {} in all together", format_percent(*one.found));
+    else
+      found.push_back(*one.found);
+  }
+  if (found.empty()) return {};
+  const auto [least, most] = std::ranges::minmax(found);
+  const std::string low = format_percent(least), high = format_percent(most);
+  return fmt::format(
+      "hosts compared with each other: {} comparisons, with a wrong fail in at most {} of acceptances of equal hosts; "
+      "a "
+      "loss of {}{} in one case{} is found 9 times in 10",
+      format_number(static_cast<double>(compared.comparisons), 0), format_percent(acceptance_false_fails), low,
+      low == high ? "" : " to " + high + ", by case,", together);
 }
 
 }  // namespace assay::fitness

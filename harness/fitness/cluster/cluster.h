@@ -81,6 +81,18 @@ class UnmeasuredFloors {
   std::vector<UnmeasuredFloor> left_;
 };
 
+// Of an acceptance of equal hosts, the probability that one of them fails for being slower than the others.
+inline constexpr double acceptance_false_fails = 0.01;
+
+// Which losses comparing the hosts can find.
+struct ComparedHosts {
+  std::size_t comparisons = 0;
+  std::vector<FleetPower> cases = {};
+};
+// "1,984 comparisons of hosts, ...: 9 of 10 losses of 12 % to 15 % of one case are found, and of 2.4 % of all cases";
+// empty if none were compared.
+std::string power_text(const ComparedHosts& compared);
+
 struct Acceptance {
   std::string level;
   std::string started;
@@ -88,6 +100,7 @@ struct Acceptance {
   std::vector<AcceptedHost> hosts;
   std::vector<std::string> notes = {};  // "hosts are one machine: a drill, not an acceptance"
   std::vector<UnmeasuredFloor> not_measured = {};
+  ComparedHosts compared = {};
   bool finished = true;
 
   // fail if a host failed; unknown or worse unless each has passed a check, every required floor was measured, and all
@@ -106,6 +119,7 @@ struct StageFloors {
   double pair_share = 0.6;                     // of the median pair: a host or link below it is slow
   std::span<const std::string> families = {};  // that this build knows
   UnmeasuredFloors* unmeasured = nullptr;      // told what is measured
+  ComparedHosts* power = nullptr;              // told what comparing hosts can find
 };
 
 // A plan run on every host separately, then once more on those of its hosts that were slow: a figure counts as slow
@@ -115,6 +129,8 @@ HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::str
 struct WorldChecks {
   HostChecks checks;
   bool repeat = false;  // a host was lost or gave wrong results, so what the others can do is not known yet
+  // Of slow pairs of hosts: hosts and keys to measure once more, before anybody is blamed.
+  std::set<std::string> slow = {}, slow_keys = {};
 };
 // A plan run by all hosts together: wrong results, lost hosts, stragglers, and in matrices of pairs hosts and links
 // that are slow. Throws UsageError as check() does.

@@ -73,7 +73,8 @@ std::string line_of(const Judgement& one, const Floor& floor) {
   std::string line = fmt::format(
       "{} {} {}, {} {}{}: {}", one.entry.record->key, floor.metric, format_quantity(*one.value, floor.unit),
       floor.bound == Bound::at_least ? "floor" : "ceiling", format_quantity(*one.limit, floor.unit),
-      one.median ? fmt::format(" ({} of {} hosts' median)", format_percent(floor.limit), one.members) : std::string(),
+      one.median ? fmt::format(" ({} of {} hosts' median)", format_percent(*one.limit / *one.median), one.members)
+                 : std::string(),
       one.reason);
   if (const std::string culprit = culprit_of(one); !culprit.empty() && !one.entry.record->matrix)
     line += "; " + culprit;
@@ -198,6 +199,33 @@ Floors part_of(const Floors& all, bool relative) {
   return part;
 }
 
+bool compares_hosts(const Floors* floors) { return floors && std::ranges::any_of(floors->floors, &Floor::relative); }
+
+// What a host loses in all cases together shows before any case shows it.
+void judge_losses(const CheckResult& result, const std::vector<std::string>& hosts, HostChecks& checks) {
+  for (const auto& [host, lost] : result.together) {
+    const auto check = checks.find(host);
+    const bool slow = lost.loss > lost.limit;
+    if (check == checks.end() || (!slow && lost.slower_group == 0)) continue;
+    add_line(check->second, slow ? Fitness::fail : Fitness::unsure,
+             fmt::format("all {} cases together: {} slower than the median of {} hosts; {}", lost.cases,
+                         format_percent(lost.loss), result.together.size(),
+                         slow ? format_percent(lost.limit) + " may be chance"
+                              : fmt::format("one of {} that are slower than the others: floors would tell which are "
+                                            "right",
+                                            lost.slower_group)));
+    if (!check->second.figure) {
+      check->second.of = "all cases together, of the median", check->second.unit = "1";
+      check->second.figure = 1 - lost.loss, check->second.floor = 1 - lost.limit;
+    }
+    if (slow)
+      for (const FloorResult& one : result.results)
+        for (const Judgement& judged : one.records)
+          if (judged.median && host_of(*judged.entry.record, hosts) == host)
+            check->second.repeat.insert(judged.entry.record->key);
+  }
+}
+
 // ---- of all hosts together
 
 // Whose fault a wrong result is: who saw it, unless one host sent it to several.
@@ -266,6 +294,7 @@ void judge_together(const Judgement& judged, const Floor& floor, const std::set<
   std::map<std::string, std::set<std::string>> pairs;
   if (!passes) pairs = slow_hosts(record, floor, *judged.limit);
   std::erase_if(pairs, [&](const auto& one) { return !world.checks.contains(one.first); });
+  for (const auto& [host, others] : pairs) world.slow.insert(host), world.slow_keys.insert(record.key);
   for (auto& [host, check] : world.checks) {
     const auto pair = pairs.find(host);
     const bool spared = !pairs.empty() ? pair == pairs.end() : !stragglers.empty() && !stragglers.contains(host);
@@ -322,18 +351,27 @@ HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::str
   for (const auto& [host, check] : checks)
     if (check.state == Fitness::pass) sound.insert(host);
   std::map<std::string, double> nearest;
+  const bool of_fleet = floors.fleet && hosts.size() >= min_fleet;
+  const int files = (compares_hosts(floors.user) ? 1 : 0) + (of_fleet ? 1 : 0);
   const auto apply = [&](const Floors& asked) {
     if (asked.floors.empty()) return;
-    const CheckResult result = check(set, asked, floors.families);
+    const CheckResult result =
+        check(set, asked, floors.families, {.false_fails = files > 0 ? acceptance_false_fails / files : 0});
     for (const FloorResult& one : result.results) {
       const OfFloor judged(one, hosts);
       judged.add_to(checks, nearest);
       judged.require(checks);
     }
+    judge_losses(result, hosts, checks);
     if (floors.unmeasured) floors.unmeasured->add(result);
+    if (floors.power) {
+      floors.power->comparisons += result.comparisons;
+      floors.power->cases.insert(floors.power->cases.end(), result.power.begin(), result.power.end());
+    }
   };
+  if (floors.power) *floors.power = {};
   if (floors.user) apply(hosts.size() < min_fleet ? part_of(*floors.user, false) : *floors.user);
-  if (floors.fleet && hosts.size() >= min_fleet) apply(*floors.fleet);
+  if (of_fleet) apply(*floors.fleet);
   for (auto& [host, check] : checks)
     if (!sound.contains(host)) check.repeat.clear();
   return checks;
@@ -356,7 +394,11 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     if (record.status != Status::ok) continue;
     ++measured;
     for (auto& [host, check] : world.checks) check.note(Fitness::pass, "");
-    if (record.matrix) judge_pairs(record, floors.pair_share, world.checks);
+    if (record.matrix) {
+      const std::set<std::string> suspects = judge_pairs(record, floors.pair_share, world.checks);
+      world.slow.insert(suspects.begin(), suspects.end());
+      if (!suspects.empty()) world.slow_keys.insert(record.key);
+    }
     if (record.slow_rank) {
       const std::string host = record.host_of(record.slow_rank->rank);
       ++slow[host];

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 namespace assay::fitness {
 
@@ -24,11 +26,15 @@ void add_line(HostCheck& check, Fitness state, const std::string& line) {
   check.note(state, shown < max_lines ? line : shown == max_lines ? "and more" : "");
 }
 
-void judge_pairs(const Record& record, double share, HostChecks& checks) {
+std::set<std::string> judge_pairs(const Record& record, double share, HostChecks& checks) {
   const Matrix& matrix = *record.matrix;
   const std::size_t n = matrix.ranks.size();
-  if (n < min_fleet || matrix.values.size() != n * n) return;
+  if (n < min_fleet || matrix.values.size() != n * n) return {};
   const bool higher = matrix.better == Better::higher;
+  if (!higher) share = std::min(share, 1 / slow_latency);
+  const std::string bound =
+      higher ? format_percent(share) + " at least" : fmt::format("{:.3g} times at most", 1 / share);
+  std::set<std::string> suspects;
   const auto speed = [&](std::size_t from, std::size_t to) {
     const double value = matrix.values[from * n + to];
     return higher ? value : 1 / value;
@@ -37,7 +43,7 @@ void judge_pairs(const Record& record, double share, HostChecks& checks) {
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < n; ++j)
       if (i != j && std::isfinite(speed(i, j))) all.push_back(speed(i, j));
-  if (all.empty()) return;
+  if (all.empty()) return {};
   const double limit = share * median(all);
   const auto figure = [&](double value) { return higher ? value : 1 / value; };
   std::set<std::size_t> slow;
@@ -62,10 +68,11 @@ void judge_pairs(const Record& record, double share, HostChecks& checks) {
       }
       if (best >= limit) continue;
       slow.insert(i);
+      suspects.insert(host);
       add_line(check, Fitness::fail,
-               fmt::format("{}: even its fastest link is slow in {}: {}, the median pair {} ({} at least)", record.key,
+               fmt::format("{}: even its fastest link is slow in {}: {}, the median pair {} ({})", record.key,
                            sends ? "sending" : "receiving", format_quantity(figure(best), matrix.unit),
-                           format_quantity(figure(limit / share), matrix.unit), format_percent(share)));
+                           format_quantity(figure(limit / share), matrix.unit), bound));
     }
   }
   for (std::size_t i = 0; i < n; ++i)
@@ -73,12 +80,52 @@ void judge_pairs(const Record& record, double share, HostChecks& checks) {
       if (i == j || slow.contains(i) || slow.contains(j) || !(speed(i, j) < limit)) continue;
       const std::string from = record.host_of(matrix.ranks[i]), to = record.host_of(matrix.ranks[j]);
       for (const std::string& host : {from, to})
-        if (checks.contains(host))
+        if (checks.contains(host)) {
+          suspects.insert(host);
           add_line(checks[host], Fitness::unsure,
-                   fmt::format("{}: the link {} -> {} is slow: {}, the median pair {}", record.key, from, to,
+                   fmt::format("{}: the link {} -> {} is slow: {}, the median pair {} ({})", record.key, from, to,
                                format_quantity(matrix.values[i * n + j], matrix.unit),
-                               format_quantity(figure(limit / share), matrix.unit)));
+                               format_quantity(figure(limit / share), matrix.unit), bound));
+        }
     }
+  return suspects;
+}
+
+void keep_better_pairs(RunData& first, const RunData& again) {
+  for (Record& record : first.records) {
+    const auto other = std::ranges::find_if(again.records, [&](const Record& one) {
+      return one.key == record.key && one.status == Status::ok && one.matrix && record.matrix &&
+             one.matrix->unit == record.matrix->unit;
+    });
+    if (other == again.records.end() || record.status != Status::ok) continue;
+    Matrix& matrix = *record.matrix;
+    const std::size_t n = matrix.ranks.size(), m = other->matrix->ranks.size();
+    if (matrix.values.size() != n * n || other->matrix->values.size() != m * m) continue;
+    const bool higher = matrix.better == Better::higher;
+    std::map<std::pair<std::string, std::string>, double> values;
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < m; ++j)
+        values[{other->host_of(other->matrix->ranks[i]), other->host_of(other->matrix->ranks[j])}] =
+            other->matrix->values[i * m + j];
+    std::optional<double> slowest;
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        double& value = matrix.values[i * n + j];
+        const auto found = values.find({record.host_of(matrix.ranks[i]), record.host_of(matrix.ranks[j])});
+        if (found != values.end() && (higher ? found->second > value : found->second < value)) value = found->second;
+        if (std::isfinite(value) && (!slowest || (higher ? value < *slowest : value > *slowest))) slowest = value;
+      }
+    for (Metric& metric : record.metrics)
+      if (metric.name.starts_with("slowest_pair_") && slowest) metric.value = slowest, metric.ci95.reset();
+  }
+}
+
+std::vector<std::string> with_partners(const std::set<std::string>& suspects, const std::vector<std::string>& hosts) {
+  std::size_t partners = std::max<std::size_t>(2, suspects.size());
+  std::vector<std::string> chosen;
+  for (const std::string& host : hosts)
+    if (suspects.contains(host) || (partners > 0 && partners-- > 0)) chosen.push_back(host);
+  return chosen;
 }
 
 std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, const Floor& floor, double limit) {

@@ -15,9 +15,18 @@ inline constexpr std::size_t min_fleet = 3;  // hosts that have a median
 // Notes a state; what it rests on only while the check has few lines of evidence.
 void add_line(HostCheck& check, Fitness state, const std::string& line);
 
+inline constexpr double slow_latency = 3;  // times the median's: small messages differ more than large ones
+
 // One figure per pair: the host whose fastest link, in sending or in receiving, is slower than the share of the median
-// has a slow port; a slow link between two other hosts may be the fault of either.
-void judge_pairs(const Record& record, double share, HostChecks& checks);
+// (of latencies: longer than slow_latency medians) has a slow port; a slow link between two other hosts may be the
+// fault of either. Returns these hosts.
+std::set<std::string> judge_pairs(const Record& record, double share, HostChecks& checks);
+
+// Pairs of hosts that were measured again count with the better figure; the metrics of slowest pairs follow.
+void keep_better_pairs(RunData& first, const RunData& again);
+// Whom to measure again: the suspects, and as many others, at least two, as partners that they have not shared a round
+// with.
+std::vector<std::string> with_partners(const std::set<std::string>& suspects, const std::vector<std::string>& hosts);
 
 // The fewest hosts that explain the pairs beyond a floor's limit, each with those that it is slow with: while such
 // pairs are left, the host with the most of them. Both hosts of a pair that stands alone. If no pair is beyond the

@@ -238,32 +238,39 @@ CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std:
   all.runs = &runs;
   all.notes = notes_of(runs);
   Problems problems(floors.file);
+  std::vector<Candidates> candidates;
+  std::vector<FloorFleets> fleets;
+  all.results.reserve(floors.floors.size());  // fleets point into them
   for (const Floor& floor : floors.floors) {
-    Candidates found = candidates_of(floor, runs, index);
-    FloorResult result;
+    Candidates& found = candidates.emplace_back(candidates_of(floor, runs, index));
+    FloorResult& result = all.results.emplace_back();
     result.floor = &floor;
     result.of_key = found.keys;
     result.of_other_unit = pass_over_other_units(floor, found.entries);
     lint(floor, found, metrics, problems);
     for (const Entry& entry : found.entries) result.records.push_back(examine(floor, entry, hosts[entry.run_index]));
     if (floor.relative) {
-      judge_fleet(floor, runs, result.records);
+      fleets.emplace_back(floor, runs, result.records);
     } else {
       for (Judgement& each : result.records)
         if (each.value) decide(each, floor, floor.limit);
     }
+  }
+  if (rules.false_fails > 0) set_limits(fleets, rules.false_fails, all);
+  for (FloorFleets& one : fleets) one.decide();
+  for (std::size_t i = 0; i < all.results.size(); ++i) {
+    FloorResult& result = all.results[i];
+    const Floor& floor = *result.floor;
     sort_worst_first(result.records, floor);
     if (runs.entries().empty()) {
       result.reason = result.unmeasured = "no finished case";
-      all.results.push_back(std::move(result));
       continue;
     }
     const auto without = floor.required ? hosts_without(runs, result.records) : std::vector<std::string>();
-    const std::string missing = why_missing(floor, found, result.records, index, families);
+    const std::string missing = why_missing(floor, candidates[i], result.records, index, families);
     if (std::ranges::none_of(result.records, [](const Judgement& one) { return one.limit.has_value(); }))
       result.unmeasured = missing;
     conclude(result, runs, without, missing, rules);
-    all.results.push_back(std::move(result));
   }
   problems.raise();
   return all;

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -55,12 +56,30 @@ struct FloorResult {
   std::string unmeasured;          // why no record was held against the limit; empty if one was
 };
 
+// A figure that several members of a fleet have, and what can be seen in it.
+struct FleetPower {
+  std::string key, metric;             // both empty: all of a host's cases together
+  std::size_t members = 0;             // hosts, or GPUs of all hosts
+  std::optional<double> limit, found;  // losses: beyond which one fails, and that is found nine times in ten
+};
+
+// What a host loses in all cases together, against the median of the hosts.
+struct HostLoss {
+  double loss = 0, limit = 0;  // fractions
+  std::size_t cases = 0;
+  std::size_t slower_group = 0;  // hosts of the slower one of two groups of which it is; 0: there are no such groups
+};
+
 // Points into the floors and the runs, which must outlive it.
 struct CheckResult {
   const Floors* floors = nullptr;
   const RunSet* runs = nullptr;
   std::vector<FloorResult> results;  // one per floor, in the file's order
   std::vector<std::string> notes;    // what was left out: unreadable lines, copies, injected records
+  // With CheckRules::false_fails only.
+  std::size_t comparisons = 0;
+  std::vector<FleetPower> power = {};
+  std::map<std::string, HostLoss> together = {};  // by host
 
   std::size_t count(Fitness verdict) const;
   // fail if a floor failed, unsure if one is, unknown if none was judged: also if no case finished.
@@ -72,6 +91,9 @@ struct CheckResult {
 // Rules that have changed since packs were first written: a pack is judged by those of its time.
 struct CheckRules {
   bool whole_runs = true;  // a required floor is inconclusive while a run has not measured all its cases
+  // Relative floors are margins, beyond which a loss fails only if equal hosts with the spread of these would make any
+  // loss fail with at most this probability, in all comparisons of the check; 0: they are limits.
+  double false_fails = 0;
 };
 
 // `families`: those that this build knows, to suggest the nearest name if a pattern matches nothing.

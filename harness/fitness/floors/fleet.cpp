@@ -3,35 +3,30 @@
 #include "harness/core/text.h"
 #include "harness/fitness/floors/judge.h"
 #include "harness/runs/machine.h"
+#include "harness/statistics/losses.h"
 #include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace assay::fitness {
 
-namespace {
+// Of FloorFleets::State.
+namespace fleets {
 
 // Where a record belongs: its hosts (empty if none is named), and what the members of its fleet have in common.
 struct Place {
   std::string hosts;
   std::string fleet;
 };
-
-Place place_of(const Entry& entry, const RunMachine& machine) {
-  const Record& record = *entry.record;
-  auto hosts = record.identity().hosts;
-  if (hosts.empty()) hosts = machine.hosts;
-  std::string hardware = record.device == "cpu" ? machine.cpu : machine.gpu;
-  if (hardware.empty() && !record.ranks.empty()) hardware = record.ranks.front().device;
-  return {joined(hosts, ","), fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", record.key, record.device, hardware,
-                                          record.world_ranks, record.world_nodes, record.seed, protocol_of(record))};
-}
 
 // Figures by member: a host, or a rank (GPU) of a host.
 class Members {
@@ -47,6 +42,11 @@ class Members {
     }
     return *middle_;
   }
+  const std::map<std::string, std::vector<double>>& values() const { return values_; }
+
+  // Of many comparisons: what a loss may be as a fraction of the median, and members of a slower group.
+  std::optional<double> allowed;
+  std::set<std::string> slower_group;
 
  private:
   std::map<std::string, std::vector<double>> values_;
@@ -57,6 +57,22 @@ struct Fleet {
   Members hosts;
   Members ranks;
 };
+
+}  // namespace fleets
+
+namespace {
+
+using namespace fleets;
+
+Place place_of(const Entry& entry, const RunMachine& machine) {
+  const Record& record = *entry.record;
+  auto hosts = record.identity().hosts;
+  if (hosts.empty()) hosts = machine.hosts;
+  std::string hardware = record.device == "cpu" ? machine.cpu : machine.gpu;
+  if (hardware.empty() && !record.ranks.empty()) hardware = record.ranks.front().device;
+  return {joined(hosts, ","), fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", record.key, record.device, hardware,
+                                          record.world_ranks, record.world_nodes, record.seed, protocol_of(record))};
+}
 
 // For each rank, the figure that the record would have if all ranks were like it (the record's own is the slowest's).
 // For rates and times only; empty if ranks recorded no medians.
@@ -80,18 +96,40 @@ bool worse(const Judgement& a, const Judgement& b, const Floor& floor) {
   return shortfall(*a.value, floor.bound, *a.limit) > shortfall(*b.value, floor.bound, *b.limit);
 }
 
+bool decided_by_noise(Members& members, const std::string& member, const Floor& floor, Judgement& judgement) {
+  if (!members.allowed) return false;
+  const bool at_least = floor.bound == Bound::at_least;
+  const double limit = *judgement.median * (at_least ? 1 - *members.allowed : 1 / (1 - *members.allowed));
+  decide(judgement, floor, limit);
+  // The limit allows for the noise of a figure already.
+  const double beyond = shortfall(*judgement.value, floor.bound, limit);
+  if (beyond <= 0)
+    judgement.outcome = Outcome::pass, judgement.reason = distance_text(*judgement.value, floor.bound, limit);
+  if (beyond <= 0 && members.slower_group.contains(member)) {
+    judgement.outcome = Outcome::inconclusive;
+    judgement.reason =
+        fmt::format("one of {} of {} that are slower than the others: a floor would tell which are right",
+                    members.slower_group.size(), members.size());
+  }
+  return true;
+}
+
 // The median has no interval: the floor asks for a fraction of this very fleet's.
-void decide_among(Members& members, const Floor& floor, Judgement& judgement) {
+void decide_among(Members& members, const std::string& member, const Floor& floor, Judgement& judgement) {
   judgement.median = members.middle();
   judgement.members = members.size();
-  decide(judgement, floor, floor.limit * *judgement.median);
+  if (!decided_by_noise(members, member, floor, judgement)) decide(judgement, floor, floor.limit * *judgement.median);
+}
+
+std::string rank_member(const RankResult& rank, const std::string& hosts) {
+  return fmt::format("{}\n{}", rank.host.empty() ? hosts : rank.host, rank.rank);
 }
 
 void decide_one(const Floor& floor, Judgement& judgement, const Place& place, Fleet& fleet) {
   const auto min_members = static_cast<std::size_t>(floor.min_members);
   const Judgement bare = judgement;
   bool decided = !place.hosts.empty() && fleet.hosts.size() >= min_members;
-  if (decided) decide_among(fleet.hosts, floor, judgement);
+  if (decided) decide_among(fleet.hosts, place.hosts, floor, judgement);
   const auto figures = fleet.ranks.size() >= min_members ? rank_figures(bare, floor) : std::vector<double>();
   for (std::size_t i = 0; i < figures.size(); ++i) {
     Judgement one = bare;
@@ -100,8 +138,9 @@ void decide_one(const Floor& floor, Judgement& judgement, const Place& place, Fl
     const double scale = figures[i] / *bare.value;
     one.range = scaled(bare.range, scale);
     one.pointer = fmt::format("/ranks/{}/median", i);
-    one.culprit = rank_text(bare.entry.record->ranks[i], true);
-    decide_among(fleet.ranks, floor, one);
+    const RankResult& rank = bare.entry.record->ranks[i];
+    one.culprit = rank_text(rank, true);
+    decide_among(fleet.ranks, rank_member(rank, place.hosts), floor, one);
     if (!decided || worse(one, judgement, floor)) judgement = one;
     decided = true;
   }
@@ -113,28 +152,89 @@ void decide_one(const Floor& floor, Judgement& judgement, const Place& place, Fl
                          : fmt::format("a fleet of {}: a median needs at least {}", judgement.members, min_members);
 }
 
+// The loss of which this is the logarithm.
+double loss_of(double logarithm) { return 1 - std::exp(-logarithm); }
+
 }  // namespace
 
-void judge_fleet(const Floor& floor, const RunSet& runs, std::vector<Judgement>& judgements) {
+struct FloorFleets::State {
+  const Floor& floor;
+  std::vector<Judgement>& judgements;
+  std::vector<Place> places = {};
+  std::map<std::string, Fleet> fleets = {};
+};
+
+FloorFleets::~FloorFleets() = default;
+FloorFleets::FloorFleets(FloorFleets&&) noexcept = default;
+
+FloorFleets::FloorFleets(const Floor& floor, const RunSet& runs, std::vector<Judgement>& judgements)
+    : state_(std::make_unique<State>(State{floor, judgements})) {
   std::vector<RunMachine> machines;
   for (const RunData& run : runs.runs()) machines.push_back(machine_of(run));
-  std::vector<Place> places;
-  std::map<std::string, Fleet> fleets;
   for (const Judgement& judgement : judgements) {
     const Entry& entry = judgement.entry;
-    places.push_back(place_of(entry, machines[entry.run_index]));
+    state_->places.push_back(place_of(entry, machines[entry.run_index]));
     if (!judgement.value) continue;
-    Fleet& fleet = fleets[places.back().fleet];
-    const std::string& hosts = places.back().hosts;
+    Fleet& fleet = state_->fleets[state_->places.back().fleet];
+    const std::string& hosts = state_->places.back().hosts;
     if (!hosts.empty()) fleet.hosts.add(hosts, *judgement.value);
     const auto figures = rank_figures(judgement, floor);
-    for (std::size_t i = 0; i < figures.size(); ++i) {
-      const RankResult& rank = entry.record->ranks[i];
-      fleet.ranks.add(fmt::format("{}\n{}", rank.host.empty() ? hosts : rank.host, rank.rank), figures[i]);
-    }
+    for (std::size_t i = 0; i < figures.size(); ++i)
+      fleet.ranks.add(rank_member(entry.record->ranks[i], hosts), figures[i]);
   }
-  for (std::size_t i = 0; i < judgements.size(); ++i)
-    if (judgements[i].value) decide_one(floor, judgements[i], places[i], fleets[places[i].fleet]);
+}
+
+void FloorFleets::decide() {
+  for (std::size_t i = 0; i < state_->judgements.size(); ++i)
+    if (state_->judgements[i].value)
+      decide_one(state_->floor, state_->judgements[i], state_->places[i], state_->fleets[state_->places[i].fleet]);
+}
+
+void set_limits(std::vector<FloorFleets>& floors, double false_fails, CheckResult& result) {
+  std::map<std::string, std::size_t> place;  // of each member among all
+  std::vector<Members*> fleets;
+  std::vector<FleetCase> cases;
+  for (FloorFleets& of_floor : floors)
+    for (auto& [name, fleet] : of_floor.state_->fleets)
+      for (Members* members : {&fleet.hosts, &fleet.ranks}) {
+        const Floor& floor = of_floor.state_->floor;
+        const bool at_least = floor.bound == Bound::at_least;
+        const double margin = at_least ? floor.limit : 1 / floor.limit;
+        if (members->size() < static_cast<std::size_t>(floor.min_members) || !(margin > 0)) continue;
+        FleetCase one{.speeds = {}, .margin = std::max(0.0, -std::log(margin)), .together = members == &fleet.hosts};
+        for (const auto& [member, values] : members->values()) {
+          const std::size_t at = place.try_emplace(member, place.size()).first->second;
+          one.speeds.resize(std::max(one.speeds.size(), at + 1), std::numeric_limits<double>::quiet_NaN());
+          if (const double value = median(values); value > 0) one.speeds[at] = std::log(at_least ? value : 1 / value);
+        }
+        result.power.push_back({name.substr(0, name.find('\n')), floor.metric, members->size(), {}, {}});
+        fleets.push_back(members);
+        cases.push_back(std::move(one));
+      }
+  for (FleetCase& one : cases) one.speeds.resize(place.size(), std::numeric_limits<double>::quiet_NaN());
+  const FleetLosses losses = fleet_losses(cases, false_fails);
+  result.comparisons = losses.comparisons;
+  const auto tell = [](const LossLimit& limit, FleetPower& power) {
+    if (std::isfinite(limit.limit)) power.limit = loss_of(limit.limit), power.found = loss_of(limit.found);
+  };
+  for (std::size_t i = 0; i < fleets.size(); ++i) {
+    tell(losses.cases[i], result.power[i]);
+    fleets[i]->allowed = result.power[i].limit;
+    for (const auto& [member, at] : place)
+      if (std::ranges::find(losses.cases[i].slower_group, at) != losses.cases[i].slower_group.end())
+        fleets[i]->slower_group.insert(member);
+  }
+  const LossLimit& all = losses.of_together;
+  if (!std::isfinite(all.limit)) return;
+  tell(all, result.power.emplace_back(FleetPower{"", "", all.members, {}, {}}));
+  for (const auto& [member, at] : place) {
+    if (!std::isfinite(losses.together[at])) continue;
+    const bool slower = std::ranges::find(all.slower_group, at) != all.slower_group.end();
+    const auto has = [at](const FleetCase& one) { return one.together && std::isfinite(one.speeds[at]); };
+    result.together[member] = {loss_of(losses.together[at]), loss_of(all.limit),
+                               static_cast<std::size_t>(std::ranges::count_if(cases, has)),
+                               slower ? all.slower_group.size() : 0};
+  }
 }
 
 std::vector<std::string> hosts_without(const RunSet& runs, const std::vector<Judgement>& judgements) {
