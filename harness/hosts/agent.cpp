@@ -51,7 +51,7 @@ std::string exec_last_command(const std::string& line) {
 class Agent : private PollSource {
  public:
   explicit Agent(const AgentRequest& request);
-  ~Agent();
+  ~Agent() override;
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 

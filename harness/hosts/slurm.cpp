@@ -120,11 +120,13 @@ std::vector<std::string> parse_node_list(std::string_view text, const std::strin
 std::vector<int> parse_tasks_per_node(std::string_view text, const std::string& variable) {
   std::vector<int> counts;
   std::string_view rest = text;
-  const UsageError wrong(fmt::format("{}={}: not a list as in 2(x3),1", variable, one_line(text)));
+  const auto wrong = [&] {
+    return UsageError(fmt::format("{}={}: not a list as in 2(x3),1", variable, one_line(text)));
+  };
   const auto number = [&](int least) {
     int value = 0;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-    if (error != std::errc() || value < least) throw wrong;
+    if (error != std::errc() || value < least) throw wrong();
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     return value;
   };
@@ -138,13 +140,13 @@ std::vector<int> parse_tasks_per_node(std::string_view text, const std::string& 
     int times = 1;
     if (accept("(x")) {
       times = number(1);
-      if (!accept(")")) throw wrong;
+      if (!accept(")")) throw wrong();
     }
     if (counts.size() + static_cast<std::size_t>(times) > max_hosts)
       throw UsageError(fmt::format("{}={}: more than {} hosts", variable, one_line(text), max_hosts));
     counts.insert(counts.end(), static_cast<std::size_t>(times), count);
   } while (accept(","));
-  if (!rest.empty()) throw wrong;
+  if (!rest.empty()) throw wrong();
   return counts;
 }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view nvidia = "0x10de";
 constexpr std::array rates = {2.5, 5.0, 8.0, 16.0, 32.0, 64.0};  // GT/s of PCI Express generations 1 to 6
 
-std::string without_prefix(std::string text) { return text.starts_with("0x") ? text.substr(2) : text; }
+std::string without_prefix(const std::string& text) { return text.starts_with("0x") ? text.substr(2) : text; }
 
 // GT/s of a PCI Express generation.
 std::optional<double> transfer_rate(std::optional<std::int64_t> generation) {

@@ -125,7 +125,7 @@ void split_by_workers(std::vector<Job> jobs, std::vector<std::vector<Job>>& grou
     const Family& family = *job.order.family;
     Start start{job.order.world.ranks > 1 && family.workload, environment_of(family, job.order.params)};
     auto place = std::find_if(found.begin(), found.end(), [&](const auto& one) { return one.first == start; });
-    if (place == found.end()) place = found.insert(found.end(), {std::move(start), {}});
+    if (place == found.end()) place = found.emplace(found.end(), std::move(start), std::vector<Job>());
     place->second.push_back(std::move(job));
   }
   std::stable_partition(found.begin(), found.end(), [](const auto& one) { return !one.first.first; });
