@@ -90,20 +90,57 @@ class Pairs {
   Table table() const {
     const std::vector<std::size_t> shown = chosen();
     const DisplayUnit unit = display_unit(middle_, matrix_.unit);
-    std::string title = fmt::format("{}, {}, from row to column", matrix_.metric, unit.name);
-    if (shown.size() < members())
-      title += fmt::format("; the {} of {} with the slowest links", shown.size(), members());
-    Table table{"pairs", std::move(title), {{"from"}}, {}};
+    Table table{"pairs",
+                fmt::format("{}, {}, from row to column{}", matrix_.metric, unit.name, left_out(shown)),
+                {{"from"}},
+                {}};
     for (const std::size_t to : shown) table.columns.push_back(right("to_" + names_[to], names_[to]));
     for (const std::size_t from : shown) {
       std::vector<Cell> row{{names_[from], nullptr}};
-      for (const std::size_t to : shown) row.push_back(cell(from, to, unit));
+      for (const std::size_t to : shown) row.push_back(from == to ? no_cell() : cell(matrix_.at(from, to), unit));
       table.rows.push_back(std::move(row));
     }
     return table;
   }
 
+  // The port of each host on each rail: its median link. Without rows if the record has no rails.
+  Table rails() const {
+    const DisplayUnit unit = display_unit(middle_, matrix_.unit);
+    const std::vector<std::size_t> shown = chosen();
+    Table table{"rails",
+                fmt::format("{}, {}: the median link of each host on each rail, in its slower direction{}",
+                            matrix_.metric, unit.name, left_out(shown)),
+                {{"host"}},
+                {}};
+    for (std::size_t rail = 0; rail < record_.rails.size(); ++rail)
+      table.columns.push_back(right(fmt::format("rail_{}", rail), fmt::format("rail {}", rail)));
+    for (std::size_t host = 0; host < shown.size() && !record_.rails.empty(); ++host) {
+      std::vector<Cell>& row = table.rows.emplace_back();
+      row.push_back({names_[shown[host]], nullptr});
+      for (const Matrix& rail : record_.rails) row.push_back(cell(median_link(rail, names_[shown[host]]), unit));
+    }
+    return table;
+  }
+
  private:
+  std::string left_out(const std::vector<std::size_t>& shown) const {
+    if (shown.size() == members()) return {};
+    return fmt::format("; the {} of {} with the slowest links", shown.size(), members());
+  }
+
+  // NaN if the host has none on this rail.
+  double median_link(const Matrix& rail, const std::string& host) const {
+    std::vector<double> links;
+    for (std::size_t a = 0; a < rail.ranks.size(); ++a) {
+      if (record_.host_of(rail.ranks[a]) != host) continue;
+      for (std::size_t b = 0; b < rail.ranks.size(); ++b) {
+        const double there = rail.at(a, b), back = rail.at(b, a), value = worse(there, back) ? there : back;
+        if (a != b && std::isfinite(value)) links.push_back(value);
+      }
+    }
+    return links.empty() ? std::nan("") : median(links);
+  }
+
   bool worse(double a, double b) const { return matrix_.better == Better::higher ? a < b : a > b; }
   std::string text(double value) const { return format_quantity(value, matrix_.unit); }
 
@@ -118,9 +155,8 @@ class Pairs {
     return {chosen.begin(), chosen.end()};
   }
 
-  Cell cell(std::size_t from, std::size_t to, const DisplayUnit& unit) const {
-    const double value = matrix_.at(from, to);
-    if (from == to || !std::isfinite(value)) return no_cell();
+  Cell cell(double value, const DisplayUnit& unit) const {
+    if (!std::isfinite(value)) return no_cell();
     const double shown = value / unit.scale;
     Cell cell{fmt::format("{:.{}f}", shown, shown < 10 ? 2 : shown < 100 ? 1 : 0), value};
     cell.sort = value;
@@ -151,13 +187,13 @@ std::vector<Section> pair_sections(const RunSet& runs) {
     }
     std::vector<Block> words = pairs.words();
     std::move(words.begin(), words.end(), std::back_inserter(section.blocks));
-    if (pairs.members() <= max_in_terminal) {
-      section.blocks.push_back(pairs.table());
-      continue;
+    const bool small = pairs.members() <= max_in_terminal;
+    if (!small) {
+      section.blocks.push_back(pairs.slowest());
+      large.blocks.push_back(Text{case_title(*entry.record)});
     }
-    section.blocks.push_back(pairs.slowest());
-    large.blocks.push_back(Text{case_title(*entry.record)});
-    large.blocks.push_back(pairs.table());
+    for (Table table : {pairs.rails(), pairs.table()})
+      if (!table.rows.empty()) (small ? section : large).blocks.push_back(std::move(table));
   }
   if (section.blocks.empty()) return {};
   section.blocks.push_back(

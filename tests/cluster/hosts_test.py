@@ -1,4 +1,5 @@
 """assay run over four hosts, which are network namespaces: hostfile, environment, mpirun; hosts and links that fail."""
+import itertools
 import json
 import os
 import re
@@ -149,6 +150,18 @@ class OverHosts(ClusterCase):
         wait_for(lambda: len([1 for line in self.left().values() if line == BINARY_PATH + " worker"]) == 4, "four ranks", 60)
         os.kill(self.supervisor(), signal.SIGKILL)
         self.nothing_left()
+
+    def test_rails_are_measured_side_by_side(self):
+        done = self.run_on("h1", "collective", "--set", "collective.op=rails", "--set", "collective.bytes=256KiB", "--ranks", "5",
+                           "--hostfile", self.hosts.hostfile("h1 slots=2", "h2 slots=2", "h3"), "--out", self.out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        record, = self.records()
+        self.assertEqual(record["status"], "ok", record["reason"])
+        first, second = record["rails"]
+        self.assertEqual((first["ranks"], second["ranks"], record["matrix"]["ranks"]), ([0, 2, 4], [1, 3], [0, 2, 4]))
+        for a, b in itertools.permutations(range(3), 2):
+            rates = [first["values"][a][b]] + ([second["values"][a][b]] if max(a, b) < 2 else [])
+            self.assertEqual(record["matrix"]["values"][a][b], min(rates))
 
     def pairwise(self):
         """The record of all pairs of hosts at one size."""

@@ -273,6 +273,35 @@ TEST(Pairs, TheSlowLinkIsNamedAndShaded) {
   EXPECT_THAT(render_terminal(document, {}), HasSubstr("slow link n2 - n3"));
 }
 
+TEST(Pairs, RailsAreAColumnEach) {
+  Record record;
+  record.key = "collective/op=rails/bytes=16777216/dtype=f32/inplace=false/batching=batched";
+  record.family = "collective";
+  record.params = {{"op", "rails"}, {"bytes", 16 << 20}, {"dtype", "f32"}, {"inplace", false}, {"batching", "batched"}};
+  record.world_ranks = 5, record.world_nodes = 3;
+  for (int rank = 0; rank < 5; ++rank) record.ranks.push_back({rank, fmt::format("n{}", rank / 2 + 1), "cpu", 1.0});
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  // The second rail, which n3 has no port of, is slow from n1 to n2.
+  record.rails = {
+      {"bandwidth", "B/s", Better::higher, {0, 2, 4}, {none, 10e9, 10e9, 10e9, none, 10e9, 10e9, 10e9, none}},
+      {"bandwidth", "B/s", Better::higher, {1, 3}, {none, 2e9, 10e9, none}}};
+  record.matrix = record.rails.front();
+  record.matrix->values[1] = 2e9;
+  RunData run;
+  run.dir = "runs/rails";
+  run.run = {{"schema", 1}};
+  run.records = {record};
+  const Document document = report_of(run);
+  const Table* table = test::find_block<Table>(*section_of(document, "pairs"), "rails");
+  ASSERT_TRUE(table);
+  ASSERT_EQ(table->columns.size(), 3u);
+  ASSERT_EQ(table->rows.size(), 3u);
+  EXPECT_EQ(table->rows[0][1].data, 10e9);
+  EXPECT_EQ(table->rows[0][2].data, 2e9) << "in the slower direction";
+  EXPECT_EQ(table->rows[1][2].heat, 6);
+  EXPECT_EQ(table->rows[2][2].text, "–");
+}
+
 TEST(Pairs, ALargeMatrixIsCutToItsSlowestMembers) {
   RunData run;
   run.dir = "runs/pairs";
