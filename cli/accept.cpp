@@ -8,6 +8,7 @@
 #include "harness/core/secrets.h"
 #include "harness/core/streams.h"
 #include "harness/fitness/accept/schedule.h"
+#include "harness/fitness/accept/stages.h"
 #include "harness/record/run_lock.h"
 #include "harness/run/run.h"
 #include "reports/acceptance/accept.h"
@@ -16,6 +17,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace assay::cli {
@@ -45,17 +47,28 @@ ExitCode run_accept(const AcceptOptions& options) {
   // Only one of the processes that srun starts accepts.
   if (request.allocation.part != Part::supervisor) return ExitCode::ok;
   request.families = family_names();
+  std::unique_ptr<RunLock> lock;
+  ChildTrials trials("the stage under way", 5, [&lock] {
+    if (lock) lock->refresh();
+  });
+  std::optional<fitness::AuditedFleet> audit;
+  if (request.asks_hosts) {
+    audit = accept::audit_hosts(request, trials, {});
+    if (!audit) return ExitCode::no_data;
+    accept::settle(request, *audit);
+  }
+  const std::string schedule = accept::schedule_text(request, catalogue());
   if (options.dry_run) {
-    show_text(accept::schedule_text(request, catalogue()));
+    show_text(schedule);
     return ExitCode::ok;
   }
   const fs::path dir = !options.resume.empty() ? fs::path(options.resume)
                        : !options.out.empty()  ? fs::path(options.out)
                                                : default_out("accept-");
   if (options.resume.empty()) accept::begin(dir, request.state);
-  say_text(accept::schedule_text(request, catalogue()));
-  RunLock lock(dir);
-  ChildTrials trials("the stage under way", 5, [&lock] { lock.refresh(); });
+  if (audit) accept::keep_audit(request, *audit, dir);
+  say_text(schedule);
+  lock = std::make_unique<RunLock>(dir);
   const bool with_serials = request.state.with_serials;
   const accept::Result result = accept::run(std::move(request), trials, dir);
   publish(options, result.table, with_serials, dir);
@@ -77,7 +90,7 @@ Command accept_command(CLI::App& root) {
       ->type_name("LEVEL|FILE");
   app->add_option("--floors", options->floors, "A floors file, or the name of one in configs/floors")
       ->type_name("FILE");
-  app->add_option("--device", options->device, "auto, cpu or cuda; auto uses the GPUs if there are any")
+  app->add_option("--device", options->device, "auto, cpu or cuda; auto uses the GPUs that most hosts have")
       ->type_name("KIND");
   app->add_option("--out", options->out, "Folder to create; default runs/accept-<start>")->type_name("DIR");
   app->add_option("--resume", options->resume, "Continue this acceptance")->type_name("DIR");

@@ -15,7 +15,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 
 namespace assay::cli {
@@ -60,7 +59,8 @@ ExitCode run(const RunOptions& options) {
   if (options.dry_run && !options.resume.empty())
     throw UsageError("run: --dry-run shows a plan; it cannot be combined with --resume");
   RunRequest request = make_request(options);
-  if (request.plan.device == DeviceKind::cuda && !options.dry_run) request.gpus = require_gpus(options.device);
+  if (request.plan.device == DeviceKind::cuda && !options.dry_run && request.allocation.takes_part())
+    request.gpus = require_gpus(options.device);
   const std::vector<HostInfo> hosts = hosts_like_this(request);
   if (!request.each_host) set_limits_of_hosts(request, hosts);
   if (!options.dry_run) return run_plan(request, catalogue());

@@ -55,6 +55,8 @@ struct Allocation {
 
   // Whether this host is the only one.
   bool only_here() const { return hosts.size() == 1 && hosts.front().here; }
+  // Not so on a login node, which therefore needs no GPU.
+  bool takes_part() const { return hosts.front().here; }
 };
 
 // An environment variable's value; absent and empty are the same.

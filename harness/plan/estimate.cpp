@@ -22,7 +22,7 @@ double estimate_seconds(const PlannedCase& planned, const World& world) {
   planned.protocol.apply(protocol);
   const bool on_cpu = world.device == DeviceKind::cpu;
   const Rates& rates = on_cpu ? core_rates : gpu_rates;
-  const double cores = on_cpu ? std::max(1.0, static_cast<double>(world.cpus) / world.ranks) : 1;
+  const double cores = on_cpu ? std::max(1.0, static_cast<double>(world.cpus) * world.nodes / world.ranks) : 1;
   const double repetition =
       std::max(planned.estimate.flops / (rates.flops * cores), planned.estimate.bytes / (rates.moved * cores));
   // With gpus=each the ranks sample one after another.

@@ -211,7 +211,7 @@ class SweepEnds {
     if (end.reached) return false;
     planned.sweep = parameter_;
     if (lacking_on(*planned.family, planned.params, device_)) return true;
-    const World world{.ranks = planned.ranks, .cpus = limits_.cpus, .device = device_};
+    const World world = world_of(planned.ranks, device_, limits_);
     planned.estimate = planned.family->estimate(planned.params, world);
     const double needed = memory_needed(planned.estimate, planned.ranks, limits_);
     if (limits_.memory_bytes > 0 && needed > static_cast<double>(limits_.memory_bytes)) {
@@ -367,7 +367,7 @@ void refuse_impossible(std::vector<Expanded>& cases, DeviceKind device, const Pl
   Conflicts conflicts;
   for (Expanded& one : cases) {
     PlannedCase& planned = one.planned;
-    const World world{.ranks = planned.ranks, .cpus = limits.cpus, .device = device};
+    const World world = world_of(planned.ranks, device, limits);
     const Family& family = *planned.family;
     if (!planned.unfit.empty()) continue;
     if (!family.devices.empty() && lacking_on(family, planned.params, device)) continue;

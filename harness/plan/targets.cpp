@@ -80,6 +80,15 @@ Params first_case(const PlanEntry& entry, DeviceKind device) {
 
 }  // namespace
 
+World world_of(int ranks, DeviceKind device, const PlanLimits& limits) {
+  World world{.ranks = ranks, .cpus = limits.cpus, .device = device};
+  if (limits.ranks_per_host && ranks > 1) {
+    const int local = std::max(1, limits.ranks_per_host(ranks));
+    world.nodes = (ranks + local - 1) / local;
+  }
+  return world;
+}
+
 double memory_needed(const Estimate& estimate, int ranks, const PlanLimits& limits) {
   const bool divided = limits.ranks_per_host && ranks > 1;
   return estimate.memory_bytes * (divided ? limits.ranks_per_host(ranks) : ranks);
@@ -92,7 +101,7 @@ std::string choose_whole_or_slices(PlanEntry& entry, std::span<const Family> fam
   const char* where = gpu ? "the GPU" : "this machine";
   if (memory == 0) return fmt::format("{}: whole, as the memory of {} is unknown", entry.model, where);
   const int ranks = entry.ranks.front();
-  const World world{.ranks = ranks, .cpus = limits.cpus, .device = device};
+  const World world = world_of(ranks, device, limits);
   const auto needed_by = [&](const PlanEntry& one) {
     const Estimate estimate = one.family->estimate(first_case(one, device), world);
     return gpu ? estimate.memory_bytes : memory_needed(estimate, ranks, limits);

@@ -15,6 +15,8 @@ PlanSource resolve(const std::string& target, const std::filesystem::path& confi
                    DeviceKind device);
 
 // Bytes of memory that a case's ranks need on one host.
+// A world of a plan's case: on as many hosts as its ranks need, if hosts are known.
+World world_of(int ranks, DeviceKind device, const PlanLimits& limits);
 double memory_needed(const Estimate& estimate, int ranks, const PlanLimits& limits);
 
 // Replaces an entry that trains a whole model by one of the family that adds up slices if the whole does not fit this

@@ -106,6 +106,8 @@ void set_limits_of_gpus(PlanLimits& limits) {
 void set_limits_of_hosts(RunRequest& request, const std::vector<HostInfo>& hosts) {
   if (hosts.size() < 2) return;
   request.limits.world_sizes = walk_hosts(request.allocation, request.plan.device, hosts.front().gpu_count);
+  // Before they are asked it is not known what GPUs hosts have.
+  if (request.plan.device != DeviceKind::cpu && hosts.front().gpu_count == 0) return;
   request.limits.ranks_per_host = [&request, hosts](int ranks) {
     int max_local = 1;
     for (const RankSeat& seat : place(request, hosts, ranks).seats) max_local = std::max(max_local, seat.local_size);

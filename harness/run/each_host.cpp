@@ -33,6 +33,11 @@ std::unique_ptr<ChannelServer> server_for_hosts(const Agents& agents) {
   return std::make_unique<ChannelServer>(ChannelServer::Listen{.other_hosts = true, .hosts = agents.own_addresses()});
 }
 
+// "host b: why", unless `why` begins with the host already.
+std::string of_host(const std::string& name, const std::string& why) {
+  return why.starts_with(fmt::format("host {} ", name)) ? why : fmt::format("host {}: {}", name, why);
+}
+
 }  // namespace
 
 EachHost::EachHost(Agents& agents, const EachHostOrder& order, RunSink& sink)
@@ -168,8 +173,8 @@ void EachHost::give_up(int index, FailureKind kind, const std::string& why) {
   Host& host = host_at(index);
   host.finished = true;
   if (host.left.empty()) return;
-  if (kind == FailureKind::lost_host) lost_[host.name] = fmt::format("host {}: {}", host.name, why);
-  note(fmt::format("host {}: {}; {} of its cases have no record", host.name, why, host.left.size()));
+  if (kind == FailureKind::lost_host) lost_[host.name] = of_host(host.name, why);
+  note(fmt::format("{}; {} of its cases have no record", of_host(host.name, why), host.left.size()));
   std::set<std::size_t> left;
   for (const auto& [identity, i] : host.left) left.insert(i);
   for (const std::size_t i : left) {
@@ -195,7 +200,7 @@ Record EachHost::broken_record(const Host& host, const PlannedCase& planned, con
   Record record = blank_record(order, order_.device);
   for (int rank = 0; rank < planned.ranks; ++rank) record.ranks.push_back({rank, host.name, "", std::nullopt});
   record.status = Status::error;
-  record.reason = fmt::format("host {}: {}", host.name, why);
+  record.reason = of_host(host.name, why);
   return record;
 }
 

@@ -30,7 +30,7 @@ Progress::Progress() : started_(Clock::now()), case_started_(started_) {}
 
 void Progress::start(std::size_t cases, double seconds) {
   cases_ = cases;
-  left_seconds_ = seconds;
+  all_seconds_ = left_seconds_ = seconds;
   started_ = case_started_ = Clock::now();
 }
 
@@ -48,17 +48,24 @@ void Progress::finish(const Record& record) {
   ++done_;
   left_seconds_ = std::max(0.0, left_seconds_ - case_seconds_);
   last_ = headline(record);
-  live_.note(fmt::format("[{}/{}] {}  {}  ({})", done_, cases_, key_, last_, format_seconds(since(case_started_))));
+  // A case that never began has no record of its own time here.
+  const double took = key_.starts_with(record.key) ? since(case_started_) : record.seconds;
+  live_.note(fmt::format("[{}/{}] {}  {}  ({})", done_, cases_, key_.starts_with(record.key) ? key_ : record.key, last_,
+                         format_seconds(took)));
 }
 
 void Progress::note(const std::string& text) { live_.note(text); }
 
 void Progress::tick() {
   if (!live_.shown() || key_.empty()) return;
-  const double spent = std::min(since(case_started_), case_seconds_);
-  std::string line = fmt::format("[{}/{}] {}{}  {} elapsed, about {} left", std::min(done_ + 1, cases_), cases_, key_,
-                                 phase_.empty() ? "" : ", " + phase_, format_seconds(since(started_)),
-                                 format_seconds(std::max(0.0, left_seconds_ - spent)));
+  const double spent = std::min(since(case_started_), case_seconds_), elapsed = since(started_);
+  // Where cases take longer than estimated, so will the others.
+  const double planned = all_seconds_ - left_seconds_ + spent, left = left_seconds_ - spent;
+  const double pace = planned > 0 ? std::max(1.0, elapsed / planned) : 1;
+  std::string line = fmt::format(
+      "[{}/{}] {}{}  {} elapsed, {}", std::min(done_ + 1, cases_), cases_, key_, phase_.empty() ? "" : ", " + phase_,
+      format_seconds(elapsed),
+      left > 0 ? fmt::format("about {} left", format_seconds(left * pace)) : std::string("longer than estimated"));
   if (!last_.empty()) line += fmt::format("; last {}", last_);
   live_.draw(line);
 }

@@ -30,6 +30,7 @@ class Progress {
   LiveLine live_;
   std::size_t cases_ = 0;
   std::size_t done_ = 0;
+  double all_seconds_ = 0;  // estimated, as are the next two
   double left_seconds_ = 0;
   double case_seconds_ = 0;
   std::string key_;

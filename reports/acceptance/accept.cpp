@@ -12,12 +12,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace assay::report {
 
 using namespace fitness;
 
 namespace {
+
+constexpr std::size_t max_figures = 12;  // of all hosts together, on the terminal
 
 // A check that the level requires and that did not run.
 bool lacks(const AcceptedHost& host, const HostCheck& check) {
@@ -47,10 +50,22 @@ std::string reason_text(const HostCheck& check) {
   return one_line(check.evidence.empty() ? check.of : joined(check.evidence, "; "), 400);
 }
 
+// Those that failed first, then those of which nobody is sure.
+std::vector<const AcceptedHost*> worst_first(const Acceptance& acceptance) {
+  std::vector<const AcceptedHost*> hosts;
+  for (const AcceptedHost& host : acceptance.hosts) hosts.push_back(&host);
+  std::ranges::stable_sort(hosts, std::greater(), [](const AcceptedHost* host) {
+    const Fitness state = host->state();
+    return state == Fitness::fail ? 2 : state == Fitness::unsure ? 1 : 0;
+  });
+  return hosts;
+}
+
 Table main_table(const Acceptance& acceptance) {
   Table table{"hosts", "", {{"host"}}, {}};
   for (const std::string_view name : accept_checks) table.columns.push_back({std::string(name), std::string(name)});
-  for (const AcceptedHost& host : acceptance.hosts) {
+  for (const AcceptedHost* const one : worst_first(acceptance)) {
+    const AcceptedHost& host = *one;
     std::vector<Cell> row = {{one_line(host.host, 80), host.host, tone_of(host.state())}};
     for (const std::string_view name : accept_checks) {
       const HostCheck& check = check_of(host, name);
@@ -62,11 +77,19 @@ Table main_table(const Acceptance& acceptance) {
   return table;
 }
 
+// "GPU 5 (0000:5d:00.0), port mlx5_3"; empty if nothing is to be blamed.
+std::string culprits_text(const AcceptedHost& host) {
+  std::vector<std::string> texts;
+  for (const FailedPart& one : culprits_of(host)) texts.push_back(text_of(one, host));
+  return one_line(joined(texts), 200);
+}
+
 // What decided each check, for the page.
 Table checks_table(const Acceptance& acceptance) {
   Table table{"accept-checks", "", {{"host"}, {"check"}, {"state"}, {"figure"}, {"reason"}}, {}};
-  for (const AcceptedHost& host : acceptance.hosts)
+  for (const AcceptedHost* const one : worst_first(acceptance))
     for (const std::string_view name : accept_checks) {
+      const AcceptedHost& host = *one;
       const HostCheck& check = check_of(host, name);
       if (check.state == Fitness::unknown) continue;
       table.rows.push_back({{one_line(host.host, 80)},
@@ -115,15 +138,33 @@ std::vector<std::string> lines_of(const AcceptedHost& host) {
     if (check.evidence.empty())
       lines.push_back(fmt::format("{}: {} {}", name, one_line(check.of, 200), figure_text(check)));
   }
+  // Of several GPUs only those that are to blame.
+  const std::vector<FailedPart> culprits = culprits_of(host);
+  const auto blamed = [&](const AuditedGpu& gpu) {
+    return std::ranges::any_of(culprits, [&](const FailedPart& one) {
+      return one.part == "gpu" && !one.device.empty() && text_of(one, host) == text_of({"gpu", gpu.pci}, host);
+    });
+  };
   for (const AuditedGpu& gpu : host.gpus)
-    lines.push_back(fmt::format("GPU {}{}{}{}", gpu.uuid.empty() ? "of unknown UUID" : one_line(gpu.uuid, 80),
-                                gpu.slot.empty() ? "" : ", slot " + one_line(gpu.slot, 80),
-                                gpu.pci.empty() ? "" : ", " + one_line(gpu.pci, 80),
-                                gpu.serial.empty() ? "" : ", serial " + one_line(gpu.serial, 80)));
+    if (host.gpus.size() == 1 || blamed(gpu))
+      lines.push_back(fmt::format("GPU {}{}{}{}", gpu.uuid.empty() ? "of unknown UUID" : one_line(gpu.uuid, 80),
+                                  gpu.slot.empty() ? "" : ", slot " + one_line(gpu.slot, 80),
+                                  gpu.pci.empty() ? "" : ", " + one_line(gpu.pci, 80),
+                                  gpu.serial.empty() ? "" : ", serial " + one_line(gpu.serial, 80)));
   for (const std::string& xid : host.xids) lines.push_back(one_line(xid, 200));
   for (const VendorCommand& one : host.commands) lines.push_back(fmt::format("run: {}  ({})", one.command, one.why));
   if (!host.evidence_file.empty()) lines.push_back("to send: " + host.evidence_file);
   return lines;
+}
+
+Table figures_table(const Acceptance& acceptance) {
+  Table table{"figures", "", {{"check"}, {"case"}, {"metric"}, {"figure"}}, {}};
+  for (const WorldFigure& one : acceptance.figures)
+    table.rows.push_back({{one.check},
+                          {one_line(one.key, 200)},
+                          {one_line(one.metric, 80)},
+                          {format_quantity(one.value, one.unit), json_of(one.value)}});
+  return table;
 }
 
 std::string counts_text(const Acceptance& acceptance) {
@@ -151,6 +192,9 @@ Json failed_json(const AcceptedHost& host, bool with_serials) {
     add("slots", gpu.slot.empty() ? gpu.pci : gpu.slot);
     if (with_serials) add("serials", gpu.serial);
   }
+  failed["culprits"] = Json::array();
+  for (const FailedPart& one : culprits_of(host))
+    failed["culprits"].push_back({{"part", one.part}, {"device", or_null(one.device)}, {"text", text_of(one, host)}});
   failed["evidence"] = or_null(host.evidence_file);
   return failed;
 }
@@ -167,16 +211,24 @@ Document accept_document(const Acceptance& acceptance) {
   document.sections.push_back({"accept", "", {main_table(acceptance)}});
   if (const std::string power = power_text(acceptance.compared); !power.empty())
     document.sections.back().blocks.push_back(Text{power});
-  for (const AcceptedHost& host : acceptance.hosts) {
+  if (!acceptance.figures.empty()) {
+    Section figures{"figures", "All hosts together", {figures_table(acceptance)}};
+    figures.in_terminal = acceptance.figures.size() <= max_figures;  // those of a sweep would hide the hosts
+    document.sections.push_back(std::move(figures));
+  }
+  for (const AcceptedHost* const each : worst_first(acceptance)) {
+    const AcceptedHost& host = *each;
     const Fitness state = host.state();
     // What was not run anywhere is said above.
     if (std::ranges::none_of(host.checks, [](const auto& one) {
           return one.second.state == Fitness::fail || one.second.state == Fitness::unsure;
         }))
       continue;
-    document.sections.push_back({"host-" + host.host,
-                                 fmt::format("{}: {}", one_line(host.host, 80), word_of(state)),
-                                 {List{"why", lines_of(host)}}});
+    const std::string culprits = culprits_text(host);
+    document.sections.push_back(
+        {"host-" + host.host,
+         fmt::format("{}: {}{}", one_line(host.host, 80), word_of(state), culprits.empty() ? "" : ": " + culprits),
+         {List{"why", lines_of(host)}}});
   }
   Section checks{"accept-checks", "What decided each check", {checks_table(acceptance)}};
   checks.in_terminal = false;
@@ -227,6 +279,7 @@ Json accept_json(const Acceptance& acceptance, bool with_serials) {
                                          {"members", one.members},
                                          {"limit", json_of(one.limit)},
                                          {"found", json_of(one.found)}});
+  json["figures"] = json_of(acceptance.figures);
   json["notes"] = acceptance.notes;
   return json;
 }

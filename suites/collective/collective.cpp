@@ -255,8 +255,12 @@ Estimate estimate(const Params& params, const World& world) {
   Estimate result;
   result.memory_bytes = static_cast<double>(held * size_of(dtype));
   result.bytes = static_cast<double>(layout.bytes);
-  // Each direction of each round takes at least its minimum time.
-  if (is_pairwise(params)) result.seconds = 2 * pairing_rounds(world.ranks) * Sampler::min_round_seconds;
+  // One rank of each host takes part. Each direction of each round takes at least its minimum time, and each round has
+  // a communicator of its own, which NCCL takes longer to make.
+  const double split_seconds = world.device == DeviceKind::cpu ? 0.01 : 0.3;
+  if (is_pairwise(params))
+    result.seconds =
+        pairing_rounds(world.nodes > 1 ? world.nodes : world.ranks) * (2 * Sampler::min_round_seconds + split_seconds);
   return result;
 }
 

@@ -204,6 +204,51 @@ class Accept(AssayCase):
                 self.assertIn(word, done.stdout)
         self.assertEqual(sorted(self.dir.rglob("*")), before)
 
+    def test_the_memory_of_a_host_is_that_of_its_own_ranks(self):
+        hosts = self.write("hosts.txt", "".join(f"h{i}\n" for i in range(200)))
+        done = self.accept("--dry-run", "--hostfile", hosts, level="day", code=0)
+        self.assertIn("about", done.stdout)
+
+    def test_a_level_that_does_not_fit_is_refused_and_leaves_no_folder(self):
+        self.plan({"family": "memory", "op": "copy", "bytes": "900TiB"}, name="levels/huge.json")
+        self.level("huge", host=["huge"])
+        self.refused("accept", "--device", "cpu", "--level", "levels/huge.json", "--out", "out", says="memory")
+        self.assertFalse((self.dir / "out").exists())
+
+    def dry_run_over(self, gpus, *words, code=0):
+        """A dry run on a login node without a GPU, of hosts whose audits name so many GPUs each."""
+        for host, count in gpus.items():
+            audit = {"problems": [], "facts": {}, "events": [],
+                     "gpus": [{"pci": f"0000:{i:02x}:00.0", "uuid": f"GPU-{i}", "name": "NVIDIA H100 80GB HBM3"} for i in range(count)]}
+            self.write(f"answers/{host}.json", {"schema": 1, "audit": audit})
+        shell = self.write("rsh", f"""#!/bin/sh
+while [ "${{1#-}}" != "$1" ]; do shift 2; done
+cat {self.dir}/answers/$1.json 2>/dev/null || {{ echo "connect to host $1: No route to host" >&2; exit 255; }}
+""")
+        shell.chmod(0o755)
+        hosts = self.write("hosts.txt", "".join(host + "\n" for host in gpus))
+        done = self.assay("accept", "--level", "quick", "--hostfile", hosts, "--dry-run", *words, env={
+            "ASSAY_RSH": str(shell), "ASSAY_MODULE_PATH": os.environ.get("ASSAY_EMULATED", ""), "ASSAY_EMULATION": "no_driver"})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    @unittest.skipUnless("ASSAY_EMULATED" in os.environ, "this build has no emulated GPU")
+    def test_the_hosts_audits_say_what_their_gpus_are(self):
+        for words in ((), ("--device", "cuda")):
+            done = self.dry_run_over({"n1": 8, "n2": 8, "n3": 7}, *words)
+            self.assertIn("8 x NVIDIA H100 80GB HBM3 on each host, as they say", done.stdout)
+            self.assertIn("gpu-quick", done.stdout)
+        cpus = self.dry_run_over({"n1": 8, "n2": 8}, "--device", "cpu")
+        self.assertNotIn("gpu-quick", cpus.stdout)
+        self.assertNotIn("audit of", cpus.stderr)   # nobody is asked
+
+    def test_hosts_without_gpus_are_accepted_by_their_cpus(self):
+        done = self.dry_run_over({"n1": 0, "n2": 0, "n3": 1})
+        self.assertIn("accept-quick-host", done.stdout)
+        done = self.dry_run_over({"n1": 0, "n2": 0}, "--device", "cuda", code=2) if "ASSAY_EMULATED" in os.environ else None
+        if done:
+            self.assertIn("most hosts have no GPU, by their audits", done.stderr)
+
     def test_the_time_of_quick_on_this_host(self):
         done = self.accept("--dry-run", level="quick", code=0)
         self.assertNotRegex(done.stdout.splitlines()[-1], r" h ")

@@ -110,7 +110,7 @@ void complete(const ModelFamily& family, Params& params) {
 
 double cautious_seconds(double flops, const World& world) {
   constexpr double flops_per_second = 2e10, gpu_flops_per_second = 1e13;  // per core, per GPU
-  const double cores = std::max(1.0, static_cast<double>(world.cpus) / world.ranks);
+  const double cores = std::max(1.0, static_cast<double>(world.cpus) * world.nodes / world.ranks);
   return flops / (world.device == DeviceKind::cpu ? flops_per_second * cores : gpu_flops_per_second);
 }
 
@@ -133,10 +133,11 @@ std::optional<std::string> conflict(const ModelFamily& family, const Params& par
 std::optional<std::string> why_too_large(const nn::MemoryPlan& memory, const World& world) {
   if (world.device != DeviceKind::cpu) return std::nullopt;  // the planner does not see the GPU; the worker checks
   const std::uint64_t usable = cpu::memory_limits().usable();
-  const double needed = static_cast<double>(memory.total()) * world.ranks;
+  const int here = (world.ranks + world.nodes - 1) / world.nodes;  // ranks of one host
+  const double needed = static_cast<double>(memory.total()) * here;
   if (usable > 0 && needed > static_cast<double>(usable))
     return fmt::format("does not fit into the {} of this machine: {}{}", format_bytes(static_cast<double>(usable)),
-                       memory.text(), world.ranks > 1 ? fmt::format(", on each of {} ranks", world.ranks) : "");
+                       memory.text(), here > 1 ? fmt::format(", on each of {} ranks", here) : "");
   return std::nullopt;
 }
 

@@ -63,18 +63,6 @@ fitness::EvidenceInput evidence_of(const AcceptedHost& host, const State& state,
   return input;
 }
 
-// Keys and families of what a host failed in.
-std::vector<std::string> failures_of(const AcceptedHost& host) {
-  std::vector<std::string> failed;
-  for (const auto& [name, check] : host.checks) {
-    if (check.state != Fitness::fail) continue;
-    failed.insert(failed.end(), check.broken.begin(), check.broken.end());
-    for (const fitness::MissedFloor& one : check.missed) failed.push_back(one.key);
-    if (name == "pairs" || name == "collectives") failed.emplace_back("collective");
-  }
-  return failed;
-}
-
 // What is to be sent for each host that failed, as evidence/HOST.tar; a host without it is noted.
 void collect_evidence(fitness::Acceptance& table, const State& state, const fitness::AuditedFleet& audit,
                       const fs::path& dir) {
@@ -83,7 +71,7 @@ void collect_evidence(fitness::Acceptance& table, const State& state, const fitn
   for (AcceptedHost& host : table.hosts) {
     if (host.state() != Fitness::fail) continue;
     fitness::EvidenceInput input = evidence_of(host, state, audit, dir);
-    host.commands = input.commands = fitness::vendor_commands(host.problems, failures_of(host), has_gpus);
+    host.commands = input.commands = fitness::vendor_commands(fitness::vendor_parts(host, has_gpus));
     try {
       std::error_code none;
       fs::create_directories(dir / "evidence", none);
@@ -131,6 +119,7 @@ Result run(Request request, Trials& trials, const fs::path& dir) {
   table.finished = stages.run();
   request.state.seconds += std::chrono::duration<double>(trials.now() - began).count();
   write_state(dir, request.state);
+  for (AcceptedHost& host : stages.hosts()) fitness::escalate(host);
   explain_not_run(request, stages.hosts());
   table.level = request.level.name;
   table.started = request.state.started;
@@ -138,6 +127,7 @@ Result run(Request request, Trials& trials, const fs::path& dir) {
   table.hosts = stages.hosts();
   table.notes = stages.notes();
   table.compared = stages.compared();
+  table.figures = stages.figures();
   if (table.finished) collect_evidence(table, request.state, stages.audit(), dir);
   if (!judged_speed(table.hosts))
     table.notes.emplace_back("nothing judged how fast, only whether results are right: --floors FILE, or three hosts");

@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
+#include <utility>
 
 namespace assay::accept {
 
@@ -74,7 +76,17 @@ Request make_request(const Options& options) {
   const std::string level = word(options.level, before ? before->level : "");
   if (level.empty()) throw UsageError("accept: --level is required" + suggestion("", config_names("accept")));
   const std::string device = word(options.device, before ? before->device : "");
-  request.device = choose_device(device.empty() ? "auto" : device);
+  const std::string hostfile = word(options.hostfile, before ? before->hostfile : "");
+  request.allocation = find_allocation(hostfile.empty() ? std::nullopt : std::optional<fs::path>(hostfile));
+  if (request.allocation.source == LaunchSource::environment)
+    throw UsageError(
+        fmt::format("accept: {} starts a process on every host; accept starts its own: use --hostfile or "
+                    "a Slurm job",
+                    request.allocation.origin));
+  const bool undecided = device.empty() || device == "auto";
+  const bool others = !request.allocation.only_here();
+  request.asks_hosts = others && !before && device != "cpu";
+  request.device = others && undecided ? DeviceKind::cpu : choose_device(undecided ? "auto" : device);
   try {
     request.level = read_level(level, request.device);
   } catch (const UsageError& error) {
@@ -84,17 +96,13 @@ Request make_request(const Options& options) {
   const std::string floors = word(options.floors, before ? before->floors : "");
   if (!floors.empty()) request.user = fitness::find_floors(floors);
   if (!request.level.fleet.empty()) request.fleet = fitness::load_floors(request.level.fleet);
-  const std::string hostfile = word(options.hostfile, before ? before->hostfile : "");
-  request.allocation = find_allocation(hostfile.empty() ? std::nullopt : std::optional<fs::path>(hostfile));
-  if (request.allocation.source == LaunchSource::environment)
-    throw UsageError(
-        fmt::format("accept: {} starts a process on every host; accept starts its own: use --hostfile or "
-                    "a Slurm job",
-                    request.allocation.origin));
-  // Without a GPU here nothing can be asked, and a dry run asks nothing.
-  if (request.device == DeviceKind::cuda)
-    request.ranks_per_host = options.dry_run ? std::max(1, static_cast<int>(gpus_here().size()))
-                                             : require_gpus(device.empty() ? "auto" : device);
+  if (request.device == DeviceKind::cuda && before && before->ranks_per_host > 0) {
+    request.ranks_per_host = before->ranks_per_host;
+  } else if (request.device == DeviceKind::cuda && !request.asks_hosts) {
+    // Without a GPU here nothing can be asked, and a dry run asks nothing.
+    request.ranks_per_host =
+        options.dry_run ? std::max(1, static_cast<int>(gpus_here().size())) : require_gpus(undecided ? "auto" : device);
+  }
   request.state.id = state_form;
   request.state.level = request.level.file.string();
   request.state.level_hash = hash_of(request.level);
@@ -103,12 +111,39 @@ Request make_request(const Options& options) {
     request.state.floors_hash = hash_of(*request.user);
   }
   request.state.hostfile = hostfile.empty() ? "" : fs::absolute(hostfile).string();
-  request.state.device = std::string(name_of(request.device));
+  request.state.device = request.asks_hosts && undecided ? "auto" : std::string(name_of(request.device));
+  request.state.ranks_per_host = request.device == DeviceKind::cuda ? request.ranks_per_host : 0;
   request.state.started = utc_text(std::time(nullptr));
   request.state.with_serials = options.with_serials || (before && before->with_serials);
   for (const AllocatedHost& host : request.allocation.hosts) request.state.hosts.push_back(host.name);
   if (before) continue_with(request, *before, options.resume);
   return request;
+}
+
+void settle(Request& request, const fitness::AuditedFleet& audit) {
+  if (!request.asks_hosts) return;
+  std::map<std::pair<std::size_t, std::string>, std::size_t> kinds;  // hosts, by number and name of their GPUs
+  for (const fitness::AuditedHost& host : audit.hosts)
+    if (host.state == fitness::AuditState::ok)
+      ++kinds[{host.gpus.size(), host.gpus.empty() ? "" : host.gpus.front().name}];
+  const auto most = std::ranges::max_element(kinds, {}, [](const auto& one) { return one.second; });
+  const std::size_t gpus = most == kinds.end() ? 0 : most->first.first;
+  if (request.device == DeviceKind::cuda && gpus == 0)
+    throw UsageError(fmt::format("accept --device cuda: {}", kinds.empty()
+                                                                 ? "no host answered, so the number of GPUs is unknown"
+                                                                 : "most hosts have no GPU, by their audits"));
+  if (gpus == 0) {
+    request.state.device = name_of(request.device);
+    return;
+  }
+  request.device = choose_device("cuda");
+  request.ranks_per_host = request.state.ranks_per_host = static_cast<int>(gpus);
+  request.gpus = fmt::format("{} x {} on each host", gpus, one_line(most->first.second, 80));
+  request.level = read_level(request.level.file.string(), request.device);
+  request.fleet.reset();
+  if (!request.level.fleet.empty()) request.fleet = fitness::load_floors(request.level.fleet);
+  request.state.level_hash = hash_of(request.level);
+  request.state.device = name_of(request.device);
 }
 
 std::string Request::why_not_run(std::string_view stage, std::size_t hosts) const {

@@ -4,6 +4,7 @@
 #include "harness/device/device.h"
 #include "harness/fitness/accept/level.h"
 #include "harness/fitness/accept/state.h"
+#include "harness/fitness/cluster/audits.h"
 #include "harness/fitness/floors/floors.h"
 #include "harness/hosts/allocation.h"
 
@@ -29,7 +30,11 @@ struct Request {
   std::optional<fitness::Floors> user, fleet;
   Allocation allocation;
   DeviceKind device = DeviceKind::cpu;
-  int ranks_per_host = 1;                  // of worlds of all hosts: one on CPUs, else one per GPU
+  int ranks_per_host = 1;  // of worlds of all hosts: one on CPUs, else one per GPU
+  // Whether hosts other than this one say by their audits whether GPUs are measured (unless --device said it), and how
+  // many they have: settle() does. Until then level and device are those of CPUs.
+  bool asks_hosts = false;
+  std::string gpus = {};                   // "8 x NVIDIA H100 80GB HBM3 on each host", as they said
   std::vector<std::string> families = {};  // that this build knows
   State state;                             // new, or that of the acceptance to continue
 
@@ -42,6 +47,10 @@ struct Request {
 // Throws UsageError for anything that cannot be met, before anything runs: a request that differs from the acceptance
 // to continue among it, naming every difference.
 Request make_request(const Options& options);
+
+// Device, ranks and plans by what most of the hosts that answered have. Throws UsageError if GPUs were asked for and no
+// host has one, or if the level is not one for the device.
+void settle(Request& request, const fitness::AuditedFleet& audit);
 
 // Whether every host runs this stage by itself.
 inline bool runs_alone(std::string_view stage) { return stage == "host"; }

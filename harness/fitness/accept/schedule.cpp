@@ -75,6 +75,7 @@ std::string schedule_text(const Request& request, std::span<const Family> catalo
   const std::vector<std::string>& hosts = request.state.hosts;
   std::string text = fmt::format("accept level {} on {} of {}: {}\n", request.level.name, plural(hosts.size(), "host"),
                                  request.allocation.origin, one_line(joined(hosts), 400));
+  if (!request.gpus.empty()) text += request.gpus + ", as they say\n";
   Cases cases;
   for (const std::string_view stage : run_stages)
     if (request.why_not_run(stage, hosts.size()).empty()) cases[stage] = planned(request, stage, catalogue);

@@ -41,11 +41,45 @@ std::string pattern_of(const std::set<std::string>& keys) {
 }
 
 void add_to(HostChecks& checks, const HostChecks& more) {
-  for (const auto& [name, check] : more)
+  for (const auto& [name, check] : more) {
     for (const std::string& line : check.evidence) checks[name].note(check.state, line);
+    for (const fitness::FailedPart& one : check.culprits) checks[name].blame(one.part, one.device);
+  }
 }
 
 }  // namespace
+
+std::optional<fitness::AuditedFleet> audit_hosts(const Request& request, Trials& trials, const fs::path& dir) {
+  say("assay: audit of {}\n", plural(request.state.hosts.size(), "host"));
+  Trial trial{.command = {"audit", "--json"},
+              .environment = variables_of_launcher(),
+              .grace_seconds = 60,
+              .on_errors = say_text};
+  if (request.allocation.source != LaunchSource::slurm) {
+    std::string hostfile = request.state.hostfile;
+    if (hostfile.empty()) {
+      hostfile = (dir / "hosts.txt").string();
+      replace_file(hostfile, fmt::format("{}\n", fmt::join(request.state.hosts, "\n")));
+    }
+    trial.command.insert(trial.command.end(), {"--hostfile", hostfile});
+  }
+  if (request.state.with_serials) trial.command.emplace_back("--with-serials");
+  const TrialResult result = std::move(trials.run({trial}).front());
+  if (trials.interrupted()) return std::nullopt;
+  fitness::AuditedFleet found;
+  try {
+    found = read_text<fitness::AuditedFleet>(result.output);
+  } catch (const Error&) {
+    found.error = one_line(last_lines(result.errors, 1), 400);
+  }
+  return found;
+}
+
+void keep_audit(Request& request, const fitness::AuditedFleet& audit, const fs::path& dir) {
+  replace_file(dir / "audit.json", dump_document(json_of(audit)));
+  request.state.audited = true;
+  write_state(dir, request.state);
+}
 
 Stages::Stages(Request& request, Trials& trials, const fs::path& dir)
     : request_(request), trials_(trials), dir_(dir), attempts_(request, trials, dir) {
@@ -72,32 +106,21 @@ std::vector<std::string> Stages::notes() const {
   return all;
 }
 
+std::vector<fitness::WorldFigure> Stages::figures() const {
+  std::vector<fitness::WorldFigure> all;
+  for (const std::string_view stage : run_stages)
+    if (const auto found = figures_.find(stage); found != figures_.end())
+      for (fitness::WorldFigure one : found->second) {
+        one.check = stage;
+        all.push_back(std::move(one));
+      }
+  return all;
+}
+
 bool Stages::make_audit() {
-  say("assay: audit of {}\n", plural(request_.state.hosts.size(), "host"));
-  Trial trial{.command = {"audit", "--json"},
-              .environment = variables_of_launcher(),
-              .grace_seconds = 60,
-              .on_errors = say_text};
-  if (request_.allocation.source != LaunchSource::slurm) {
-    std::string hostfile = request_.state.hostfile;
-    if (hostfile.empty()) {
-      hostfile = (dir_ / "hosts.txt").string();
-      replace_file(hostfile, fmt::format("{}\n", fmt::join(request_.state.hosts, "\n")));
-    }
-    trial.command.insert(trial.command.end(), {"--hostfile", hostfile});
-  }
-  if (request_.state.with_serials) trial.command.emplace_back("--with-serials");
-  const TrialResult result = std::move(trials_.run({trial}).front());
-  if (trials_.interrupted()) return false;
-  fitness::AuditedFleet found;
-  try {
-    found = read_text<fitness::AuditedFleet>(result.output);
-  } catch (const Error&) {
-    found.error = one_line(last_lines(result.errors, 1), 400);
-  }
-  replace_file(dir_ / "audit.json", dump_document(json_of(found)));
-  request_.state.audited = true;
-  write_state(dir_, request_.state);
+  const auto found = audit_hosts(request_, trials_, dir_);
+  if (!found) return false;
+  keep_audit(request_, *found, dir_);
   return true;
 }
 
@@ -132,7 +155,8 @@ fitness::StageFloors Stages::floors() {
 }
 
 std::optional<RunData> Stages::run_of(const Attempt& attempt, HostChecks& checks) {
-  for (const auto& [name, why] : attempt.lost) checks[name].note(Fitness::fail, "lost: " + why);
+  for (const auto& [name, why] : attempt.lost)
+    checks[name].note(Fitness::fail, "lost: " + why), checks[name].blame("host");
   if (!attempt.complete && attempt.lost.empty()) {
     broke_ = true;
     for (const std::string& name : attempt.hosts)
@@ -193,10 +217,11 @@ bool Stages::run_together(std::string_view stage, std::vector<std::string> hosts
       if (!again) return false;
       const auto measured = run_of(*again, unfinished);
       lost = !again->lost.empty();
-      if (measured) fitness::keep_better_pairs(*run, *measured);
+      if (measured) fitness::keep_better_pairs(*run, *measured, world.slow);
       world = lost ? fitness::WorldChecks() : fitness::judge_world(std::move(*run), took_part, floors());
     }
     add_to(world.checks, unfinished);
+    figures_[stage] = std::move(world.figures);
     world.repeat = world.repeat || lost;
     keep(stage, world.checks);
     hosts = remaining();

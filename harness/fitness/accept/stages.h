@@ -6,11 +6,18 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace assay::accept {
+
+// What every host says of itself; absent if a signal ended it. `dir` is for the list of hosts, if there is no hostfile.
+std::optional<fitness::AuditedFleet> audit_hosts(const Request& request, Trials& trials,
+                                                 const std::filesystem::path& dir);
+// In the acceptance's folder, so that it is not asked for again.
+void keep_audit(Request& request, const fitness::AuditedFleet& audit, const std::filesystem::path& dir);
 
 class Stages {
  public:
@@ -25,6 +32,7 @@ class Stages {
   const fitness::AuditedFleet& audit() const { return audit_; }
   const std::vector<fitness::UnmeasuredFloor>& unmeasured() const { return unmeasured_.left(); }
   const fitness::ComparedHosts& compared() const { return compared_; }
+  std::vector<fitness::WorldFigure> figures() const;  // in the order of the stages
   // What readers must know: that this is a drill, and which cases ran nowhere.
   std::vector<std::string> notes() const;
   // Whether the tool failed, not a host.
@@ -52,6 +60,7 @@ class Stages {
   std::map<std::string_view, std::string> skips_;  // by stage: cases that ran nowhere
   fitness::UnmeasuredFloors unmeasured_;
   fitness::ComparedHosts compared_;
+  std::map<std::string_view, std::vector<fitness::WorldFigure>> figures_;  // by stage: of its last attempt
   bool broke_ = false;
 };
 

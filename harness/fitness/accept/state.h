@@ -28,6 +28,7 @@ struct State {
   std::string id;  // its form
   std::string level, level_hash, floors, floors_hash, hostfile, device, started;
   std::vector<std::string> hosts;
+  int ranks_per_host = 0;  // on GPUs; 0: not known
   bool with_serials = false;
   bool audited = false;
   double seconds = 0;  // of earlier parts
@@ -37,7 +38,8 @@ struct State {
     io("state", self.id);
     io("level", self.level), io("level_hash", self.level_hash), io("floors", self.floors);
     io("floors_hash", self.floors_hash), io("hostfile", self.hostfile), io("device", self.device);
-    io("started", self.started), io("hosts", self.hosts), io("with_serials", self.with_serials);
+    io("started", self.started), io("hosts", self.hosts), io("ranks_per_host", self.ranks_per_host);
+    io("with_serials", self.with_serials);
     io("audited", self.audited), io("seconds", self.seconds), io("stages", self.stages);
   }
 };

@@ -4,6 +4,7 @@
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
 #include "harness/core/words.h"
+#include "harness/machine/problem_kinds.h"
 
 #include <fmt/format.h>
 
@@ -39,15 +40,27 @@ std::string xid_text(const KernelEvent& event) {
                      event.count > 1 ? fmt::format(", {} times", event.count) : "");
 }
 
+// A cable is named where the link itself was up.
+void blame(HostCheck& check, const Finding& problem) {
+  const ProblemKind* const kind = find_kind(problem.id);
+  if (!kind || !kind->part) return;
+  const bool cable = problem.id == "nic-cable" || problem.id == "nic-errors" || problem.id == "link-flaps";
+  check.blame(*kind->part != VendorPart::network ? assay::word_of(*kind->part)
+              : cable                            ? "cable"
+                                                 : "port",
+              problem.device);
+}
+
 void judge_host(const AuditedHost& from, AcceptedHost& host) {
   HostCheck& check = host.checks["audit"];
   if (from.state != AuditState::ok)
-    check.note(Fitness::fail, fmt::format("{}: {}", assay::word_of(from.state), from.error));
+    check.note(Fitness::fail, fmt::format("{}: {}", assay::word_of(from.state), from.error)), check.blame("host");
   else
     check.note(Fitness::pass, "");
   for (const Finding& problem : from.problems) {
     if (problem.severity == Severity::fault) {
       check.note(Fitness::fail, problem_text(problem));
+      blame(check, problem);
       host.problems.push_back(problem.id);
     }
     if (problem.severity == Severity::warning) check.note(Fitness::pass, "warning: " + problem_text(problem));
@@ -65,9 +78,11 @@ void compare_gpus(std::vector<AcceptedHost>& hosts) {
   for (const auto& [gpus, count] : counts)
     if (2 * count > hosts.size())
       for (AcceptedHost& host : hosts)
-        if (host.gpus.size() < gpus && host.checks["audit"].state != Fitness::fail)
+        if (host.gpus.size() < gpus && host.checks["audit"].state != Fitness::fail) {
           host.checks["audit"].note(Fitness::fail, fmt::format("{} GPUs, {} of {} hosts have {}", host.gpus.size(),
                                                                count, hosts.size(), gpus));
+          host.checks["audit"].blame("gpu");
+        }
 }
 
 void judge_drift(const Drift& drift, std::vector<AcceptedHost>& hosts) {
@@ -82,6 +97,7 @@ void judge_drift(const Drift& drift, std::vector<AcceptedHost>& hosts) {
       host->checks["audit"].note(Fitness::pass, "differs: " + line);
     else
       host->checks["audit"].note(majority ? Fitness::fail : Fitness::unsure, line);
+    if (drift.fact == "nics" || drift.fact == "nics for gpus") host->checks["audit"].blame("port");
   }
 }
 

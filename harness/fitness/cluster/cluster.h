@@ -16,6 +16,13 @@
 
 namespace assay::fitness {
 
+// What is to be looked at, or replaced.
+struct FailedPart {
+  std::string part;    // gpu, nvlink, port, cable, pcie, memory, disk, host, pair
+  std::string device;  // as its host calls it: PCI address, UUID, "mlx5_3"; "b - c" for a pair; empty: not known which
+  bool operator==(const FailedPart&) const = default;
+};
+
 // Words of states: a check that is unknown was not run.
 inline constexpr FitnessWords check_words = {"pass", "not_run", "inconclusive", "fail"};
 
@@ -34,9 +41,12 @@ struct HostCheck {
   std::vector<MissedFloor> missed = {};  // figures beyond their floors
   std::set<std::string> broken = {};     // keys of cases that gave a wrong result, or none
 
+  std::vector<FailedPart> culprits = {};  // of what failed, or may have
+
   // Keys of cases that are too slow or too close to say, where nothing worse was found: measure them once more.
   std::set<std::string> repeat = {};
 
+  void blame(std::string part, std::string device = "");  // each once
   // Takes the worse of both states.
   void note(Fitness found, std::string line);
 };
@@ -57,6 +67,15 @@ struct AcceptedHost {
   // fail if a check failed, unsure if one is or a required one was not run, pass if one passed, else unknown.
   Fitness state() const;
 };
+
+// "GPU 5 (0000:5d:00.0)", "port mlx5_3", "pair b - c"; the index is that of the host's GPUs.
+std::string text_of(const FailedPart& culprit, const AcceptedHost& host);
+// Those of the checks that failed, else of those that are inconclusive.
+std::vector<FailedPart> culprits_of(const AcceptedHost& host);
+// A part that several checks suspect without being sure fails the last of them.
+void escalate(AcceptedHost& host);
+// By part, the devices that commands are for, "" where it is not known which.
+std::map<VendorPart, std::set<std::string>> vendor_parts(const AcceptedHost& host, bool has_gpus);
 
 // A floor that no stage held a figure against.
 struct UnmeasuredFloor {
@@ -93,6 +112,17 @@ struct ComparedHosts {
 // empty if none were compared.
 std::string power_text(const ComparedHosts& compared);
 
+// What all hosts reached together, whether it was judged or not.
+struct WorldFigure {
+  std::string check, key, metric, unit;
+  double value = 0;
+
+  static void members(auto& self, auto& io) {
+    io("check", self.check), io("key", self.key), io("metric", self.metric), io("value", self.value);
+    io("unit", self.unit);
+  }
+};
+
 struct Acceptance {
   std::string level;
   std::string started;
@@ -101,6 +131,7 @@ struct Acceptance {
   std::vector<std::string> notes = {};  // "hosts are one machine: a drill, not an acceptance"
   std::vector<UnmeasuredFloor> not_measured = {};
   ComparedHosts compared = {};
+  std::vector<WorldFigure> figures = {};
   bool finished = true;
 
   // fail if a host failed; unknown or worse unless each has passed a check, every required floor was measured, and all
@@ -131,6 +162,7 @@ struct WorldChecks {
   bool repeat = false;  // a host was lost or gave wrong results, so what the others can do is not known yet
   // Of slow pairs of hosts: hosts and keys to measure once more, before anybody is blamed.
   std::set<std::string> slow = {}, slow_keys = {};
+  std::vector<WorldFigure> figures = {};  // `check` is left to the caller
 };
 // A plan run by all hosts together: wrong results, lost hosts, stragglers, and in matrices of pairs hosts and links
 // that are slow. Throws UsageError as check() does.

@@ -60,17 +60,7 @@ const std::vector<Command>& commands() {
   return all;
 }
 
-std::set<VendorPart> parts_of_checks(const std::vector<std::string>& checks, bool has_gpus) {
-  constexpr std::string_view between_hosts[] = {"collective", "pairs", "link", "fabric", "allreduce", "all_reduce"};
-  std::set<VendorPart> parts;
-  for (const std::string& check : checks) {
-    if (check == "device_errors") parts.insert({VendorPart::pcie, VendorPart::network, VendorPart::memory});
-    if (has_gpus || check == "gpu_errors") parts.insert(VendorPart::gpu);
-    for (const std::string_view word : between_hosts)
-      if (check.find(word) != check.npos) parts.insert(VendorPart::network);
-  }
-  return parts;
-}
+constexpr std::size_t max_devices = 8;  // that a command is repeated for
 
 // Takes out what names a single part to its vendor.
 void drop_serials(Json& json) {
@@ -123,15 +113,30 @@ std::string commands_text(const EvidenceInput& input) {
 
 }  // namespace
 
-std::vector<VendorCommand> vendor_commands(const std::vector<std::string>& problem_ids,
-                                           const std::vector<std::string>& failed_checks, bool has_gpus) {
-  std::set<VendorPart> parts = parts_of_checks(failed_checks, has_gpus);
-  for (const std::string& id : problem_ids)
-    if (const auto part = part_of(id)) parts.insert(*part);
+std::vector<VendorCommand> vendor_commands(const std::map<VendorPart, std::set<std::string>>& parts) {
+  constexpr std::string_view place = "DEVICE";
   std::vector<VendorCommand> found;
-  for (const Command& one : commands())
-    if (std::ranges::any_of(one.parts, [&](VendorPart part) { return parts.contains(part); }))
-      found.push_back({one.command, one.why});
+  for (const Command& one : commands()) {
+    std::set<std::string> devices;
+    for (const VendorPart part : one.parts)
+      if (const auto asked = parts.find(part); asked != parts.end())
+        devices.insert(asked->second.begin(), asked->second.end());
+    if (devices.empty()) continue;
+    const std::string command = one.command;
+    const std::size_t at = command.find(place);
+    // Names of devices come from other machines, and this is a line of sh.
+    std::erase_if(devices, [](const std::string& device) {
+      return device.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/-") !=
+             device.npos;
+    });
+    devices.erase("");
+    if (at == command.npos || devices.empty() || devices.size() > max_devices) {
+      found.push_back({command, one.why});
+      continue;
+    }
+    for (const std::string& device : devices)
+      found.push_back({std::string(command).replace(at, place.size(), device), one.why});
+  }
   return found;
 }
 

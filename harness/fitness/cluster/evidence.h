@@ -5,9 +5,12 @@
 #include "harness/archive/tar.h"
 #include "harness/fitness/cluster/audits.h"
 #include "harness/json/json.h"
+#include "harness/machine/problem_kinds.h"
 
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,11 +39,9 @@ struct VendorCommand {
   bool operator==(const VendorCommand&) const = default;
 };
 
-// The commands for these problems of an audit (ids as in harness/machine/problem_kinds.h) and these failed checks: keys
-// or families of cases ("gemm/...", "collective"), or names of checks ("gpu_errors"). Where hosts have GPUs any failed
-// check may be theirs. Each command once, in the order in which to run them; empty if no vendor's program helps.
-std::vector<VendorCommand> vendor_commands(const std::vector<std::string>& problem_ids,
-                                           const std::vector<std::string>& failed_checks, bool has_gpus);
+// The commands for these parts, for each of the part's devices where a command takes one ("" leaves DEVICE to the
+// reader), in the order in which to run them.
+std::vector<VendorCommand> vendor_commands(const std::map<VendorPart, std::set<std::string>>& parts);
 
 struct EvidenceInput {
   std::string host;

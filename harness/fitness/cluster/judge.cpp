@@ -84,6 +84,22 @@ std::string line_of(const Judgement& one, const Floor& floor) {
   return line;
 }
 
+// What a record of one host calls it.
+std::string host_in(const Record& record, const std::string& host) {
+  const auto named = record.identity().hosts;
+  return named.size() == 1 ? named.front() : host;
+}
+
+// The rank of a record on this host that took longest, else its only one.
+void blame_slowest(HostCheck& check, const Record& record, const std::string& host) {
+  const RankResult* slowest = nullptr;
+  for (const RankResult& rank : record.ranks)
+    if ((rank.host == host || rank.host.empty()) && (!slowest || rank.median.value_or(0) > slowest->median.value_or(0)))
+      slowest = &rank;
+  const bool gpu = slowest && !(slowest->pci.empty() && slowest->uuid.empty());
+  check.blame(gpu ? "gpu" : "host", !gpu ? "" : slowest->pci.empty() ? slowest->uuid : slowest->pci);
+}
+
 MissedFloor missed(const Judgement& one, const Floor& floor) {
   return {.key = one.entry.record->key,
           .metric = floor.metric,
@@ -117,6 +133,7 @@ class OfFloor {
         add_line(check->second, fails ? Fitness::fail : Fitness::unsure, line_of(*one, floor_));
         check->second.repeat.insert(one->entry.record->key);
         if (fails) check->second.missed.push_back(missed(*one, floor_));
+        blame_slowest(check->second, *one->entry.record, host_in(*one->entry.record, place.first));
       } else {
         check->second.note(Fitness::pass, "");
       }
@@ -168,7 +185,8 @@ void judge_status(const RunSet& runs, const std::vector<std::string>& hosts, Hos
     if (record.status == Status::ok)
       ++counts.ok, checks[host].note(Fitness::pass, "");
     else if (record.status == Status::failed)
-      add_line(checks[host], Fitness::fail, wrong_text(record)), checks[host].broken.insert(record.key);
+      add_line(checks[host], Fitness::fail, wrong_text(record)), checks[host].broken.insert(record.key),
+          blame_slowest(checks[host], record, host_in(record, host));
     else
       counts.others.emplace_back(host, &record);
   }
@@ -182,6 +200,7 @@ void judge_status(const RunSet& runs, const std::vector<std::string>& hosts, Hos
             checks[host].broken.insert(record->key);
       else if (counts.ok > 0)
         add_line(checks[host], only_here ? Fitness::fail : Fitness::unsure, "cannot run here: " + line);
+      if (record->status == Status::error && only_here) blame_slowest(checks[host], *record, host_in(*record, host));
     }
   for (const auto& [name, counts] : by_case)
     for (const auto& [host, record] : counts.others)
@@ -214,6 +233,7 @@ void judge_losses(const CheckResult& result, const std::vector<std::string>& hos
                               : fmt::format("one of {} that are slower than the others: floors would tell which are "
                                             "right",
                                             lost.slower_group)));
+    if (slow) check->second.blame("host");
     if (!check->second.figure) {
       check->second.of = "all cases together, of the median", check->second.unit = "1";
       check->second.figure = 1 - lost.loss, check->second.floor = 1 - lost.limit;
@@ -253,14 +273,27 @@ std::set<std::string> blamed(const Record& record, const std::vector<std::string
   return all;
 }
 
+bool is_culprit(const Record& record, int rank) {
+  return std::ranges::any_of(record.checks, [rank](const Check& check) {
+    return !check.passed && std::ranges::any_of(check.culprits, [rank](const Culprit& one) {
+      return one.rank == rank || one.sender == rank;
+    });
+  });
+}
+
 void judge_wrong(const Record& record, const std::vector<std::string>& hosts, WorldChecks& world) {
   const std::set<std::string> culprits = blamed(record, hosts);
   const bool known = !culprits.empty() && 2 * culprits.size() <= std::max<std::size_t>(hosts.size(), 2);
   world.repeat = world.repeat || known;
   for (const std::string& host : hosts)
-    if (known && culprits.contains(host))
+    if (known && culprits.contains(host)) {
       add_line(world.checks[host], Fitness::fail, wrong_text(record)), world.checks[host].broken.insert(record.key);
-    else if (!known)
+      // What it computed, or what it sent or received.
+      for (const RankResult& rank : record.ranks)
+        if (rank.host == host && !rank.pci.empty() && is_culprit(record, rank.rank))
+          world.checks[host].blame("gpu", rank.pci);
+      world.checks[host].blame("port");
+    } else if (!known)
       add_line(world.checks[host], Fitness::fail, wrong_text(record) + "; no host of these stands out");
 }
 
@@ -283,6 +316,17 @@ void judge_broken(const Record& record, const std::vector<std::string>& hosts, W
   world.repeat = world.repeat || known;
   for (const std::string& host : known ? named : hosts)
     add_line(world.checks[host], known ? Fitness::fail : Fitness::unsure, line);
+  if (known)
+    for (const std::string& host : named) world.checks[host].blame("host");
+}
+
+// The first metric of which more is better, else the first.
+void add_figure(const Record& record, WorldChecks& world) {
+  const Metric* shown = nullptr;
+  for (const Metric& metric : record.metrics)
+    if (metric.value && (!shown || (metric.better == Better::higher && shown->better != Better::higher)))
+      shown = &metric;
+  if (shown) world.figures.push_back({"", record.key, shown->name, shown->unit, *shown->value});
 }
 
 // A figure of all hosts together is held against its floor: slow pairs or a straggler explain it, else all are to
@@ -301,6 +345,7 @@ void judge_together(const Judgement& judged, const Floor& floor, const std::set<
     if (passes ? !check.figure : !spared && (!check.figure || fails)) show(check, judged, floor);
     if (passes || spared) continue;
     std::string line = "of all hosts together: " + line_of(judged, floor);
+    if (pair != pairs.end()) check.blame("port");
     if (pair != pairs.end()) {
       check.culprit = "host " + host;
       line += "; " + slow_with_text(record, pair->second);
@@ -384,6 +429,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
   runs.push_back(as_acceptance(std::move(run)));
   const RunSet set(std::move(runs), Injected::include);
   std::map<std::string, std::size_t> slow;  // cases in which the host had the slow rank
+  std::map<std::string, const Record*> slow_in;
   std::size_t measured = 0;
   std::string skipped;
   for (const Entry& entry : set.entries()) {
@@ -393,6 +439,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     if (record.status == Status::skipped) skipped = record.reason;
     if (record.status != Status::ok) continue;
     ++measured;
+    add_figure(record, world);
     for (auto& [host, check] : world.checks) check.note(Fitness::pass, "");
     if (record.matrix) {
       const std::set<std::string> suspects = judge_pairs(record, floors.pair_share, world.checks);
@@ -401,7 +448,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     }
     if (record.slow_rank) {
       const std::string host = record.host_of(record.slow_rank->rank);
-      ++slow[host];
+      ++slow[host], slow_in[host] = &record;
       for (const std::string& text : record.flags)
         if (text.starts_with(flag::slow_rank) && world.checks.contains(host))
           add_line(world.checks[host], Fitness::pass, fmt::format("{}: {}", record.key, text));
@@ -412,6 +459,9 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     if (cases >= 2 && 2 * cases > measured && world.checks.contains(host)) {
       stragglers.insert(host);
       world.checks[host].note(Fitness::fail, fmt::format("slower than the others in {} of {} cases", cases, measured));
+      const Record& record = *slow_in.at(host);
+      for (const RankResult& rank : record.ranks)
+        if (rank.rank == record.slow_rank->rank) world.checks[host].blame(rank.pci.empty() ? "host" : "gpu", rank.pci);
     }
   if (measured == 0)
     for (auto& [host, check] : world.checks)

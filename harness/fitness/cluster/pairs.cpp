@@ -69,6 +69,7 @@ std::set<std::string> judge_pairs(const Record& record, double share, HostChecks
       if (best >= limit) continue;
       slow.insert(i);
       suspects.insert(host);
+      check.blame("port");
       add_line(check, Fitness::fail,
                fmt::format("{}: even its fastest link is slow in {}: {}, the median pair {} ({})", record.key,
                            sends ? "sending" : "receiving", format_quantity(figure(best), matrix.unit),
@@ -82,6 +83,7 @@ std::set<std::string> judge_pairs(const Record& record, double share, HostChecks
       for (const std::string& host : {from, to})
         if (checks.contains(host)) {
           suspects.insert(host);
+          checks[host].blame("pair", fmt::format("{} - {}", std::min(from, to), std::max(from, to)));
           add_line(checks[host], Fitness::unsure,
                    fmt::format("{}: the link {} -> {} is slow: {}, the median pair {} ({})", record.key, from, to,
                                format_quantity(matrix.values[i * n + j], matrix.unit),
@@ -91,7 +93,7 @@ std::set<std::string> judge_pairs(const Record& record, double share, HostChecks
   return suspects;
 }
 
-void keep_better_pairs(RunData& first, const RunData& again) {
+void keep_better_pairs(RunData& first, const RunData& again, const std::set<std::string>& suspects) {
   for (Record& record : first.records) {
     const auto other = std::ranges::find_if(again.records, [&](const Record& one) {
       return one.key == record.key && one.status == Status::ok && one.matrix && record.matrix &&
@@ -101,19 +103,40 @@ void keep_better_pairs(RunData& first, const RunData& again) {
     Matrix& matrix = *record.matrix;
     const std::size_t n = matrix.ranks.size(), m = other->matrix->ranks.size();
     if (matrix.values.size() != n * n || other->matrix->values.size() != m * m) continue;
-    const bool higher = matrix.better == Better::higher;
+    const auto better = [&](double a, double b) {
+      return !std::isfinite(a)                 ? b
+             : !std::isfinite(b)               ? a
+             : matrix.better == Better::higher ? std::max(a, b)
+                                               : std::min(a, b);
+    };
+    const auto host_at = [](const Record& of, std::size_t i) { return of.host_of(of.matrix->ranks[i]); };
     std::map<std::pair<std::string, std::string>, double> values;
+    std::map<std::string, double> sends, receives;  // the best of each host
+    const auto keep = [&](std::map<std::string, double>& best, const std::string& host, double value) {
+      const auto [place, fresh] = best.try_emplace(host, value);
+      if (!fresh) place->second = better(place->second, value);
+    };
     for (std::size_t i = 0; i < m; ++i)
-      for (std::size_t j = 0; j < m; ++j)
-        values[{other->host_of(other->matrix->ranks[i]), other->host_of(other->matrix->ranks[j])}] =
-            other->matrix->values[i * m + j];
+      for (std::size_t j = 0; j < m; ++j) {
+        const double value = other->matrix->values[i * m + j];
+        const std::string from = host_at(*other, i), to = host_at(*other, j);
+        if (from == to || !std::isfinite(value)) continue;
+        values[{from, to}] = value;
+        keep(sends, from, value), keep(receives, to, value);
+      }
     std::optional<double> slowest;
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = 0; j < n; ++j) {
         double& value = matrix.values[i * n + j];
-        const auto found = values.find({record.host_of(matrix.ranks[i]), record.host_of(matrix.ranks[j])});
-        if (found != values.end() && (higher ? found->second > value : found->second < value)) value = found->second;
-        if (std::isfinite(value) && (!slowest || (higher ? value < *slowest : value > *slowest))) slowest = value;
+        const std::string from = host_at(record, i), to = host_at(record, j);
+        if (from == to || !std::isfinite(value)) continue;
+        if (const auto found = values.find({from, to}); found != values.end())
+          value = better(value, found->second);
+        else if (sends.contains(from) && suspects.contains(from))
+          value = better(value, sends[from]);
+        else if (receives.contains(to) && suspects.contains(to))
+          value = better(value, receives[to]);
+        slowest = !slowest || better(*slowest, value) == *slowest ? value : *slowest;
       }
     for (Metric& metric : record.metrics)
       if (metric.name.starts_with("slowest_pair_") && slowest) metric.value = slowest, metric.ci95.reset();

@@ -22,8 +22,10 @@ inline constexpr double slow_latency = 3;  // times the median's: small messages
 // fault of either. Returns these hosts.
 std::set<std::string> judge_pairs(const Record& record, double share, HostChecks& checks);
 
-// Pairs of hosts that were measured again count with the better figure; the metrics of slowest pairs follow.
-void keep_better_pairs(RunData& first, const RunData& again);
+// Pairs of hosts that were measured again count with the better figure. Pairs of a suspect with hosts that took no part
+// then count with its best figure of that time: all of them were slow because of its port, or for a while. The metrics
+// of slowest pairs follow.
+void keep_better_pairs(RunData& first, const RunData& again, const std::set<std::string>& suspects);
 // Whom to measure again: the suspects, and as many others, at least two, as partners that they have not shared a round
 // with.
 std::vector<std::string> with_partners(const std::set<std::string>& suspects, const std::vector<std::string>& hosts);

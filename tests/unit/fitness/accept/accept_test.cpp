@@ -14,6 +14,7 @@
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -183,6 +184,55 @@ TEST_F(Acceptances, AHostThatIsLostFailsByItsNameAndNotByWhatIsSaid) {
   EXPECT_EQ(state(result, "b", "host"), Fitness::fail);
   EXPECT_THAT(evidence(result, "b", "host"), HasSubstr("lost: assay: a and c are well\n"));
   EXPECT_EQ(state(result, "a", "host"), Fitness::pass);
+}
+
+// Bandwidths of 10 between all, but for what the slow host sends.
+TrialResult pairs_of(const Trial& trial, const std::string& slow) {
+  Record record = world_of(hosts_of(trial));
+  record.key = "collective/op=pairwise/bytes=16";
+  record.matrix = Matrix{"bandwidth", "B/s", Better::higher, {}, {}};
+  for (const RankResult& from : record.ranks) {
+    record.matrix->ranks.push_back(from.rank);
+    for (const RankResult& to : record.ranks)
+      record.matrix->values.push_back(from.rank == to.rank ? std::numeric_limits<double>::quiet_NaN()
+                                      : from.host == slow  ? 1
+                                                           : 10);
+  }
+  return finished(trial, {record});
+}
+
+TEST_F(Acceptances, SlowPairsAreMeasuredAgainWithOtherPartners) {
+  hosts({"a", "b", "c", "d", "e"});
+  trials_.answers["pairs"] = [](const Trial& trial) { return pairs_of(trial, "e"); };
+  trials_.answers["pairs-2"] = [](const Trial& trial) { return pairs_of(trial, ""); };
+  const Result well = accept();
+  EXPECT_THAT(trials_.asked, ElementsAre("audit", "host", "pairs", "pairs-2", "collectives"));
+  EXPECT_EQ(trials_.seen[3].hosts, "a:1,b:1,e:1");
+  EXPECT_THAT(trials_.seen[3].filter, HasSubstr("pairwise"));
+  EXPECT_EQ(well.code(), ExitCode::ok);
+  EXPECT_EQ(trials_.seen[4].ranks, 5);
+}
+
+TEST_F(Acceptances, AHostThatIsSlowAgainIsNamed) {
+  hosts({"a", "b", "c", "d", "e"});
+  for (const char* name : {"pairs", "pairs-2"})
+    trials_.answers[name] = [](const Trial& trial) { return pairs_of(trial, "e"); };
+  const Result result = accept();
+  EXPECT_EQ(result.code(), ExitCode::failed);
+  EXPECT_EQ(state(result, "e", "pairs"), Fitness::fail);
+  EXPECT_EQ(state(result, "a", "pairs"), Fitness::pass);
+  EXPECT_EQ(trials_.seen[4].hosts, "a:1,b:1,c:1,d:1");
+}
+
+TEST_F(Acceptances, AHostThatIsLostWhilePairsAreMeasuredAgainBlamesNobodyElse) {
+  hosts({"a", "b", "c", "d", "e"});
+  trials_.answers["pairs"] = [](const Trial& trial) { return pairs_of(trial, "e"); };
+  trials_.answers["pairs-2"] = [](const Trial&) { return lost({"b"}, "x\n"); };
+  trials_.answers["pairs-3"] = [](const Trial& trial) { return pairs_of(trial, ""); };
+  const Result result = accept();
+  EXPECT_THAT(trials_.asked, ElementsAre("audit", "host", "pairs", "pairs-2", "pairs-3", "collectives"));
+  EXPECT_EQ(state(result, "b", "pairs"), Fitness::fail);
+  EXPECT_EQ(state(result, "e", "pairs"), Fitness::pass);
 }
 
 TEST_F(Acceptances, AWorldIsRepeatedWithoutTheHostThatItLost) {

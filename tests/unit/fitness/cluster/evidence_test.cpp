@@ -2,6 +2,7 @@
 #include "harness/fitness/cluster/evidence.h"
 #include "harness/core/error.h"
 #include "harness/core/sha256.h"
+#include "harness/fitness/cluster/cluster.h"
 #include "harness/fitness/sent.h"
 #include "harness/json/members.h"
 #include "tests/support/temporary_folder.h"
@@ -38,24 +39,51 @@ std::map<std::string, std::string> by_name(const std::vector<ArchiveMember>& mem
   return all;
 }
 
-TEST(VendorCommands, FitTheProblem) {
-  EXPECT_THAT(texts(vendor_commands({"xid-fatal"}, {}, true)),
+TEST(VendorCommands, FitThePart) {
+  EXPECT_THAT(texts(vendor_commands({{VendorPart::gpu, {""}}})),
               testing::ElementsAre("nvidia-bug-report.sh", "dcgmi diag -r 3", StartsWith("fieldiag")));
-  EXPECT_THAT(texts(vendor_commands({"nic-cable"}, {}, true)),
-              testing::ElementsAre(StartsWith("mlxlink -d"), "ibdiagnet"));
-  EXPECT_THAT(texts(vendor_commands({"memory-uncorrected"}, {}, true)), Contains("ras-mc-ctl --errors"));
-  EXPECT_THAT(texts(vendor_commands({"disk-errors"}, {}, true)), Contains(StartsWith("smartctl")));
+  EXPECT_THAT(texts(vendor_commands({{VendorPart::network, {""}}})),
+              testing::ElementsAre(StartsWith("mlxlink -d DEVICE"), "ibdiagnet"));
+  EXPECT_THAT(texts(vendor_commands({{VendorPart::memory, {""}}})), Contains("ras-mc-ctl --errors"));
+  EXPECT_THAT(texts(vendor_commands({{VendorPart::disk, {"nvme0n1"}}})), Contains("smartctl -x nvme0n1"));
+  EXPECT_THAT(vendor_commands({}), IsEmpty());
 }
 
-TEST(VendorCommands, NoneForSettings) {
-  EXPECT_THAT(vendor_commands({"governor", "gpu-persistence", "swap"}, {}, true), IsEmpty());
-  EXPECT_THAT(vendor_commands({}, {"gemm/m=64"}, false), IsEmpty());
+TEST(VendorCommands, NameTheDevicesAndNothingThatAShellTakesForMore) {
+  EXPECT_THAT(texts(vendor_commands({{VendorPart::network, {"mlx5_3", "mlx5_4"}}})),
+              testing::ElementsAre("mlxlink -d mlx5_3 -m -c -e", "mlxlink -d mlx5_4 -m -c -e", "ibdiagnet"));
+  EXPECT_THAT(texts(vendor_commands({{VendorPart::network, {"$(reboot)"}}})),
+              testing::ElementsAre("mlxlink -d DEVICE -m -c -e", "ibdiagnet"));
 }
 
-TEST(VendorCommands, OfFailedChecks) {
-  EXPECT_THAT(texts(vendor_commands({}, {"gemm/m=64"}, true)), Contains("dcgmi diag -r 3"));
-  EXPECT_THAT(texts(vendor_commands({}, {"collective/op=allreduce"}, false)), Contains("ibdiagnet"));
-  EXPECT_THAT(texts(vendor_commands({}, {"collective/op=allreduce"}, false)), Not(Contains("dcgmi diag -r 3")));
+AcceptedHost failed_in(const std::string& check, std::vector<FailedPart> culprits) {
+  AcceptedHost host{.host = "a"};
+  host.gpus = {{"0000:1b:00.0", "GPU-1", "H100", ""}, {"0000:5d:00.0", "GPU-2", "H100", ""}};
+  host.checks[check].note(Fitness::fail, "x");
+  for (FailedPart& one : culprits) host.checks[check].blame(one.part, one.device);
+  return host;
+}
+
+TEST(Culprits, AreNamedByIndexAndAddress) {
+  const AcceptedHost host =
+      failed_in("host", {{"gpu", "0000:5d:00.0"}, {"gpu", "GPU-1"}, {"port", ""}, {"pair", "a - b"}});
+  std::vector<std::string> all;
+  for (const FailedPart& one : culprits_of(host)) all.push_back(text_of(one, host));
+  EXPECT_THAT(all, testing::ElementsAre("GPU 1 (0000:5d:00.0)", "GPU 0 (0000:1b:00.0)", "port", "pair a - b"));
+}
+
+TEST(Culprits, DecideWhichVendorIsAsked) {
+  using testing::ElementsAre;
+  using testing::Pair;
+  // A dead network is no matter of GPUs.
+  EXPECT_THAT(vendor_parts(failed_in("pairs", {{"port", "mlx5_0"}}), true),
+              ElementsAre(Pair(VendorPart::network, ElementsAre("mlx5_0"))));
+  EXPECT_THAT(vendor_parts(failed_in("audit", {}), true), IsEmpty());  // a setting
+  EXPECT_THAT(vendor_parts(failed_in("host", {}), true), ElementsAre(Key(VendorPart::gpu)));
+  EXPECT_THAT(vendor_parts(failed_in("host", {{"host", ""}}), true), IsEmpty());
+  EXPECT_THAT(vendor_parts(failed_in("collectives", {}), true),
+              ElementsAre(Key(VendorPart::gpu), Key(VendorPart::network)));
+  EXPECT_THAT(vendor_parts(failed_in("collectives", {}), false), ElementsAre(Key(VendorPart::network)));
 }
 
 class Evidence : public testing::Test {

@@ -1,6 +1,7 @@
 // Acceptance of a cluster: what each stage's records and the audit mean for each host.
 #include "harness/fitness/cluster/cluster.h"
 
+#include "harness/fitness/cluster/pairs.h"
 #include "tests/support/runs.h"
 
 #include <gmock/gmock.h>
@@ -84,6 +85,7 @@ TEST(AcceptHost, TheSlowHostIsNamedWithItsFigureAndFloor) {
   EXPECT_NEAR(*slow.floor, 88.8, 0.1);  // three hosts do not show how much hosts differ
   EXPECT_EQ(slow.unit, "FLOP/s");
   EXPECT_THAT(slow.repeat, ElementsAre(gemm_key));
+  EXPECT_EQ(slow.culprits, (std::vector<FailedPart>{{"host", ""}}));  // a GPU, where it is one's figure
   ASSERT_EQ(slow.missed.size(), 1u);
   EXPECT_EQ(slow.missed.front().source, "a test");
   EXPECT_THAT(text(slow), HasSubstr("32 % below the floor"));
@@ -361,6 +363,60 @@ TEST(AcceptPairs, LatenciesAreSlowIfTheyAreLong) {
   // Nine times the fastest link's is slow only against a median that is not its own.
   record.matrix->values = {not_measured, 1e-6, 9e-5, 1e-6, not_measured, 1e-6, 9e-5, 1e-6, not_measured};
   EXPECT_EQ(state(judge_world(run_of({record}), three_hosts, {}).checks, "a"), Fitness::unsure);
+}
+
+TEST(AcceptPairs, LatenciesMayBeThreeTimesTheMedian) {
+  Record record = world(three_hosts, "collective/op=pairwise/bytes=8");
+  record.matrix = Matrix{"latency",
+                         "s",
+                         Better::lower,
+                         {0, 1, 2},
+                         {not_measured, 1e-6, 2.9e-6, 1e-6, not_measured, 1e-6, 2.9e-6, 1e-6, not_measured}};
+  WorldChecks judged = judge_world(run_of({record}), three_hosts, {});
+  for (const std::string& host : three_hosts) EXPECT_EQ(state(judged.checks, host), Fitness::pass) << host;
+  EXPECT_THAT(judged.slow, IsEmpty());
+  record.matrix->values[2] = record.matrix->values[6] = 3.1e-6;
+  judged = judge_world(run_of({record}), three_hosts, {});
+  EXPECT_EQ(state(judged.checks, "a"), Fitness::unsure);
+  EXPECT_THAT(judged.slow, ElementsAre("a", "c"));
+  EXPECT_THAT(text(judged.checks.at("a")), HasSubstr("(3 times at most)"));
+  EXPECT_EQ(judged.checks.at("a").culprits, (std::vector<FailedPart>{{"pair", "a - c"}}));
+}
+
+TEST(AcceptPairs, WhatWasMeasuredTwiceCountsWithTheBetterFigure) {
+  RunData first = matrix_of({"a", "b", "c", "d"}, {not_measured, 10, 1, 10, 10, not_measured, 10, 10,  //
+                                                   1, 10, not_measured, 10, 10, 10, 10, not_measured});
+  first.records.front().metrics = {metric("slowest_pair_bandwidth", 1, "B/s", Interval{0.9, 1.1})};
+  const RunData again = matrix_of({"c", "d", "a"}, {not_measured, 8, 7, 8, not_measured, 9, 0.5, 9, not_measured});
+  keep_better_pairs(first, again, {"a", "c"});
+  const Matrix& matrix = *first.records.front().matrix;
+  EXPECT_EQ(matrix.values[8], 7);   // c to a
+  EXPECT_EQ(matrix.values[2], 1);   // a to c: slow again
+  EXPECT_EQ(matrix.values[3], 10);  // a to d: worse than at first
+  // What a suspect sent to hosts that took no part this time counts as what it sends now.
+  RunData slow = matrix_of({"a", "b", "c", "d"}, {not_measured, 1, 1, 1, 10, not_measured, 10, 10,  //
+                                                  10, 2, not_measured, 10, 10, 10, 10, not_measured});
+  keep_better_pairs(slow, matrix_of({"a", "b"}, {not_measured, 9, 9, not_measured}), {"a"});
+  const std::vector<double>& values = slow.records.front().matrix->values;
+  EXPECT_EQ(values[3], 9);   // a to d
+  EXPECT_EQ(values[9], 2);   // c to b
+  EXPECT_EQ(values[4], 10);  // b to a
+  EXPECT_EQ(first.records.front().metrics.front().value, 1);
+  EXPECT_FALSE(first.records.front().metrics.front().ci95);
+}
+
+TEST(AcceptPairs, SuspectsGetPartnersThatAreNoneThemselves) {
+  const std::vector<std::string> hosts = {"a", "b", "c", "d", "e", "f"};
+  EXPECT_THAT(with_partners({"b"}, hosts), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(with_partners({"a", "b", "f"}, hosts), ElementsAre("a", "b", "c", "d", "e", "f"));
+  EXPECT_THAT(with_partners({"a", "b"}, {"a", "b"}), ElementsAre("a", "b"));
+}
+
+TEST(AcceptWorld, FiguresAreToldWithoutFloors) {
+  const WorldChecks judged = judge_world(run_of({world(three_hosts)}), three_hosts, {});
+  ASSERT_EQ(judged.figures.size(), 1u);
+  EXPECT_EQ(judged.figures.front().metric, "busbw");
+  EXPECT_EQ(judged.figures.front().value, 1e9);
 }
 
 // ---- floors on pairs
