@@ -86,6 +86,7 @@ bool Stages::make_audit() {
     trial.command.insert(trial.command.end(), {"--hostfile", hostfile});
   }
   if (request_.state.with_serials) trial.command.emplace_back("--with-serials");
+  if (!request_.state.expect.empty()) trial.command.insert(trial.command.end(), {"--expect", request_.state.expect});
   const TrialResult result = std::move(trials_.run({trial}).front());
   if (trials_.interrupted()) return false;
   fitness::AuditedFleet found;

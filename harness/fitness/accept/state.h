@@ -26,7 +26,7 @@ struct Attempt {
 // In DIR/state.json. Judgements are not kept: they follow from the attempts' files.
 struct State {
   std::string id;  // its form
-  std::string level, level_hash, floors, floors_hash, hostfile, device, started;
+  std::string level, level_hash, floors, floors_hash, expect, expect_hash, hostfile, device, started;
   std::vector<std::string> hosts;
   bool with_serials = false;
   bool audited = false;
@@ -36,7 +36,8 @@ struct State {
   static void members(auto& self, auto& io) {
     io("state", self.id);
     io("level", self.level), io("level_hash", self.level_hash), io("floors", self.floors);
-    io("floors_hash", self.floors_hash), io("hostfile", self.hostfile), io("device", self.device);
+    io("floors_hash", self.floors_hash), io("expect", self.expect), io("expect_hash", self.expect_hash);
+    io("hostfile", self.hostfile), io("device", self.device);
     io("started", self.started), io("hosts", self.hosts), io("with_serials", self.with_serials);
     io("audited", self.audited), io("seconds", self.seconds), io("stages", self.stages);
   }
