@@ -90,6 +90,9 @@ Command accept_command(CLI::App& root) {
       ->type_name("LEVEL|FILE");
   app->add_option("--floors", options->floors, "A floors file, or the name of one in configs/floors")
       ->type_name("FILE");
+  app->add_option("--expect", options->expect, "File that says what each host should have")
+      ->type_name("FILE")
+      ->check(not_empty);
   app->add_option("--device", options->device, "auto, cpu or cuda; auto uses the GPUs that most hosts have")
       ->type_name("KIND");
   app->add_option("--out", options->out, "Folder to create; default runs/accept-<start>")->type_name("DIR");

@@ -3,7 +3,9 @@
 #include "harness/hosts/ask_hosts.h"
 #include "harness/hosts/slurm.h"
 #include "harness/json/members.h"
+#include "harness/machine/expectation.h"
 #include "harness/machine/identities.h"
+#include "harness/machine/problem_kinds.h"
 
 #include <fmt/format.h>
 
@@ -16,8 +18,8 @@ namespace {
 fitness::AuditedHost audited(const HostAnswer& answer) {
   using fitness::AuditState;
   if (!answer.exit_code) return fitness::no_audit(answer.host, AuditState::unreachable, answer.err);
-  // 1: a fault was found.
-  if (*answer.exit_code != 0 && *answer.exit_code != 1)
+  // 1: a fault was found; 3: a part of the expectation could not be judged.
+  if (*answer.exit_code != 0 && *answer.exit_code != 1 && *answer.exit_code != 3)
     return fitness::no_audit(
         answer.host, AuditState::error,
         fmt::format("exit code {}{}{}", *answer.exit_code, answer.err.empty() ? "" : ": ", answer.err));
@@ -25,10 +27,13 @@ fitness::AuditedHost audited(const HostAnswer& answer) {
 }
 
 // In the order of the allocation. Hosts whose build does not know the verb are asked again, in the words of 1.0.
-std::vector<fitness::AuditedHost> audits_of(const Allocation& allocation, const FleetOptions& options) {
+std::vector<fitness::AuditedHost> audits_of(const Allocation& allocation, const FleetOptions& options,
+                                            const std::string& expectation) {
   const auto ask = [&](const Allocation& hosts, std::vector<std::string> words) {
     words.emplace_back("--json");
     if (options.with_serials) words.emplace_back("--with-serials");
+    if (!expectation.empty() && words.front() == "audit")
+      words.insert(words.end(), {"--expect", options.expect, "--expectation=" + expectation});
     return ask_hosts(hosts, words, options.timeout_seconds);
   };
   std::vector<HostAnswer> answers = ask(allocation, {"audit"});
@@ -45,7 +50,12 @@ std::vector<fitness::AuditedHost> audits_of(const Allocation& allocation, const 
     for (std::size_t i = 0; i < refused.size(); ++i) *refused[i] = std::move(again[i]);
   }
   std::vector<fitness::AuditedHost> audits;
-  for (const HostAnswer& answer : answers) audits.push_back(audited(answer));
+  for (const HostAnswer& answer : answers) {
+    audits.push_back(audited(answer));
+    if (expectation.empty() || audits.back().expected || audits.back().state != fitness::AuditState::ok) continue;
+    audits.back().problems.push_back(finding_of(expected_unread, "its build does not know --expect"));
+    audits.back().problems.back().host = answer.host;
+  }
   return audits;
 }
 
@@ -63,8 +73,13 @@ ExitCode audit_hosts(const Allocation& allocation, const FleetOptions& options, 
   // The user's files first: a bad one is reported before any host is asked.
   std::optional<RunSet> runs;
   if (!options.runs.empty()) runs.emplace(read_runs(options.runs));
+  std::string expectation;
+  if (!options.expect.empty()) {
+    expectation = expectation_text(options.expect);
+    (void)read_expectation(expectation, options.expect);
+  }
   fitness::AuditedFleet fleet;
-  fleet.hosts = audits_of(allocation, options);
+  fleet.hosts = audits_of(allocation, options, expectation);
   fleet.drift = fitness::drift_of(fleet.hosts);
   if (runs) report::add_effects(fleet.drift, *runs);
   outputs.write_json([&] { return dump_document(json_of(fleet), 2); });

@@ -15,6 +15,7 @@ namespace assay::cli {
 
 struct FleetOptions {
   bool with_serials = false;
+  std::string expect = {};  // file of what each host should have
   double timeout_seconds = 60;
   std::vector<std::string> runs = {};  // of --each-host on these hosts
 };
@@ -23,7 +24,8 @@ struct FleetOptions {
 // Throws UsageError as find_allocation does.
 std::optional<Allocation> hosts_to_audit(const std::string& hostfile);
 
-// Runs `assay audit --json` on every host, and prints the audits of all and where they differ.
+// Runs `assay audit --json` on every host, and prints the audits of all and where they differ. Throws UsageError for a
+// bad expectation before any host is asked.
 ExitCode audit_hosts(const Allocation& allocation, const FleetOptions& options, const Outputs& outputs);
 
 // Adds to an audit which GPUs the host has, and with `with_serials` their serial numbers and, if it may be read, the

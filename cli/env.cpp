@@ -10,7 +10,9 @@
 #include "harness/machine/expectation.h"
 #include "harness/machine/spoilers.h"
 
+#include <algorithm>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -20,6 +22,7 @@ void Description::add_to(CLI::App& app) {
   app.add_option("--expect", expect, "File that says what the machine should have; exit 1 if it has less")
       ->type_name("FILE")
       ->check(not_empty);
+  app.add_option("--expectation", expect_text, "The text of that file, for a host that does not have it")->group("");
   outputs.add_to(app);
 }
 
@@ -27,14 +30,24 @@ ExitCode Description::run() const {
   const bool expecting = !expect.empty();
   // Read the user's file first: report a bad file before measuring anything.
   const Root root = user_root();
-  const auto expectation = expecting ? read_expectation(expect, root) : Expectation();
+  const auto expectation = !expecting            ? Expectation()
+                           : expect_text.empty() ? read_expectation(expect, root)
+                                                 : read_expectation(expect_text, expect, root);
   std::optional<audit::Audit> audited;
   if (audit) audited = audit::audit_machine(root, static_cast<double>(std::time(nullptr)));
   const Machine machine = audited ? audited->machine : probe_machine(root);
   const Json environment = environment_json(machine);
   const std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
   const auto findings = audited ? audited->spoilers : find_spoilers(machine, present_circumstances(root));
-  const auto missing = expecting ? shortfalls(expectation, machine, sheets, root) : std::vector<Shortfall>();
+  auto missing = expecting ? shortfalls(expectation, machine, sheets, root) : std::vector<Shortfall>();
+  if (audited) {
+    for (Finding& one : findings_of(expectation, missing)) audited->problems.push_back(std::move(one));
+    sort_by_severity(audited->problems);
+  }
+  const auto lines = expecting ? shortfalls_text(expect, expectation, missing) : std::string();
+  const auto unread = std::ranges::stable_partition(missing, std::logical_not(), &Shortfall::unread);
+  const std::vector<Shortfall> not_judged(unread.begin(), unread.end());
+  missing.erase(unread.begin(), unread.end());
 
   outputs.write_json([&] {
     Json json = {{"schema", 1}};
@@ -43,19 +56,20 @@ ExitCode Description::run() const {
     if (audited) {
       AuditedMachine whole = *audited;
       add_identities(whole, root, machine, with_serials);
+      whole.inventory = inventory_of(machine, root);
       json["audit"] = json_of(whole);
     }
     if (expecting) json["expect"] = {{"file", expect}, {"held", missing.empty()}, {"shortfalls", json_of(missing)}};
+    if (!not_judged.empty()) json["expect"]["held"] = false, json["expect"]["not_judged"] = json_of(not_judged);
     if (!expectation.left_out.empty()) json["expect"]["not_taken_over"] = expectation.left_out;
     return dump_document(json, 2);
   });
   // The problems of an audit include the findings.
   outputs.print(machine_text(machine, environment["libraries"], sheets) +
-                (audited ? audit_text(*audited) : spoilers_text(findings)) +
-                (expecting ? shortfalls_text(expect, expectation, missing) : ""));
+                (audited ? audit_text(*audited) : spoilers_text(findings)) + lines);
   if (!missing.empty() || (audited && has_fault(audited->problems))) return ExitCode::failed;
   // An expectation that nobody looked at may not hold.
-  return expectation.left_out.empty() ? ExitCode::ok : ExitCode::no_data;
+  return not_judged.empty() && expectation.left_out.empty() ? ExitCode::ok : ExitCode::no_data;
 }
 
 Command env_command(CLI::App& root) {

@@ -15,7 +15,7 @@ namespace assay::cli {
 namespace {
 
 struct GateTestOptions {
-  std::string name, folder, fault;
+  std::string name, folder, fault, expect;
 };
 
 ExitCode run(const GateTestOptions& options) {
@@ -24,7 +24,7 @@ ExitCode run(const GateTestOptions& options) {
   if (options.fault == "crash") std::abort();
   if (options.name == "disk") return gate::disk_holds(options.folder, options.fault) ? ExitCode::ok : ExitCode::failed;
   if (options.name != "audit") throw UsageError(fmt::format("gate-test: no test {}", options.name));
-  fmt::print("{}", dump_document(json_of(gate::inspect_machine())));
+  fmt::print("{}", dump_document(json_of(gate::inspect_machine(options.expect))));
   return ExitCode::ok;
 }
 
@@ -36,6 +36,7 @@ Command gate_test_command(CLI::App& root) {
   app->add_option("name", options->name, "audit or disk")->required();
   app->add_option("fault", options->fault, "hang, crash, flip, full");
   app->add_option("--folder", options->folder, "Where the disk test writes");
+  app->add_option("--expect", options->expect, "What the machine should have");
   return {app, [options] { return run(*options); }};
 }
 

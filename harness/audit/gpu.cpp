@@ -97,14 +97,20 @@ void judge(const Root& root, const GpuPart& gpu, Report& report) {
 void audit_gpus(const Subject& subject, Report& report) {
   find_missing(subject, report);
   std::map<std::string, int> names;
+  std::map<std::string, std::set<std::string>> versions, active;
   for (const GpuPart& gpu : subject.machine.gpus) {
     judge(subject.root, gpu, report);
     if (gpu.slot_link_speed && gpu.max_link_speed && *gpu.slot_link_speed < *gpu.max_link_speed &&
         subject.machine.system.hypervisor.empty())
       report.add("gpu-slot", gpu.pci,
                  fmt::format("slot {} GT/s, GPU {} GT/s", *gpu.slot_link_speed, *gpu.max_link_speed));
-    ++names[gpu.name.empty() ? gpu.id : gpu.name];
+    const std::string& name = gpu.name.empty() ? gpu.id : gpu.name;
+    ++names[name];
+    if (!gpu.vbios.empty()) versions[name].insert(gpu.vbios);
+    if (gpu.nvlinks_active) active[name].insert(std::to_string(*gpu.nvlinks_active));
   }
+  for (const auto& [name, found] : versions) report.fact("vbios " + name, joined(found));
+  for (const auto& [name, found] : active) report.fact("nvlinks " + name, joined(found));
   for (const auto& [name, count] : names) report.fact("gpus " + name, std::to_string(count));
 }
 

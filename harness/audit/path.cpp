@@ -65,25 +65,15 @@ void audit_iommu(const Subject& subject, Report& report) {
   report.fact("iommu", joined(types));
 }
 
-bool newer_or_equal(const std::string& kernel, int major, int minor) {
-  const auto dot = kernel.find('.');
-  const auto first = to_integer(kernel).value_or(0);
-  const auto second = dot == std::string::npos ? 0 : to_integer(std::string_view(kernel).substr(dot + 1)).value_or(0);
-  return first > major || (first == major && second >= minor);
-}
-
 void audit_gpudirect(const Subject& subject, Report& report) {
   const auto& [root, machine, now, boot] = subject;
-  const bool peermem = root.exists("sys/module/nvidia_peermem") || root.exists("sys/module/nv_peer_mem");
-  const auto version = root.text("proc/driver/nvidia/version").value_or("");
-  const bool open_modules = version.find("Open Kernel Module") != std::string::npos;
-  // NCCL takes dma-buf with the open modules and Linux 5.12 or later (its release notes, 2.12).
-  const bool dma_buf = open_modules && newer_or_equal(machine.system.kernel, 5, 12);
-  const bool with_driver = !machine.gpus.empty() && !machine.system.nvidia_driver.empty();
-  if (!with_driver) return;
-  report.fact("gpudirect rdma", peermem ? "nvidia_peermem" : dma_buf ? "dma-buf" : "none");
-  report.fact("driver modules", version.empty() ? "" : open_modules ? "open" : "closed");
-  if (!root.list("sys/class/infiniband").empty() && !peermem && !dma_buf)
+  const std::string way = gpudirect_rdma(root, machine);
+  if (way.empty()) return;
+  report.fact("gpudirect rdma", way);
+  report.fact("driver modules", !root.exists("proc/driver/nvidia/version") ? ""
+                                : open_modules(root)                       ? "open"
+                                                                           : "closed");
+  if (!root.list("sys/class/infiniband").empty() && way == "none")
     report.add("no-gpudirect-rdma", "", "neither nvidia_peermem nor dma-buf");
 }
 

@@ -59,11 +59,7 @@ bool one_of(std::string_view word, std::initializer_list<std::string_view> all) 
   return std::ranges::find(all, word) != all.end();
 }
 bool on_disk(const Mount& mount) { return one_of(mount.type, {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs"}); }
-bool on_network(const Mount& mount) {
-  return one_of(mount.type,
-                {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "wekafs", "glusterfs"}) ||
-         mount.type.starts_with("fuse.");
-}
+bool on_network(const Mount& mount) { return assay::on_network(mount.type); }
 
 struct Answer {
   bool stuck = false;

@@ -1,6 +1,7 @@
 // What `assay audit --json` says of one machine: written by the audit, read by everybody who compares machines.
 #pragma once
 
+#include "harness/json/shared.h"
 #include "harness/machine/finding.h"
 
 #include <cstdint>
@@ -48,10 +49,11 @@ struct AuditedMachine {
   std::vector<KernelEvent> events = {};      // of past days, by their last message; those of unknown time at the end
   std::vector<AuditedGpu> gpus = {};
   std::optional<std::string> serial = {};  // of the machine, only if it was asked for
+  SharedJson inventory = {};               // the machine as an expectation (expectation.h); null: not said
 
   static void members(auto& self, auto& io) {
     io.required("problems", self.problems), io.required("facts", self.facts), io("events", self.events);
-    io("gpus", self.gpus), io.sparse("serial", self.serial);
+    io("gpus", self.gpus), io.sparse("serial", self.serial), io.sparse("inventory", self.inventory);
   }
 };
 

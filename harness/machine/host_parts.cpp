@@ -1,5 +1,6 @@
 #include "harness/machine/host_parts.h"
 
+#include "harness/core/text.h"
 #include "harness/machine/hardware.h"
 #include "harness/machine/machine.h"
 
@@ -103,7 +104,14 @@ std::vector<NetworkPart> infiniband_parts(const Root& root) {
       const auto folder = "sys/class/infiniband/" + device + "/ports/" + number + "/";
       NetworkPart part;
       part.name = device + ":" + number;
-      part.up = root.text(folder + "state").value_or("").find("ACTIVE") != std::string::npos;
+      const auto state = root.text(folder + "state").value_or("");  // "4: ACTIVE"
+      part.state = trim(std::string_view(state).substr(state.find(':') + 1));
+      part.up = state.find("ACTIVE") != std::string::npos;
+      const auto card = "sys/class/infiniband/" + device + "/";
+      part.board_id = root.text(card + "board_id").value_or("");
+      part.firmware = root.text(card + "fw_ver").value_or("");
+      part.link_width = lanes(root.integer(card + "device/current_link_width"));
+      part.link_speed = gigatransfers(root.text(card + "device/current_link_speed"));
       if (const auto rate = root.integer(folder + "rate")) part.rate = static_cast<double>(*rate);
       parts.push_back(std::move(part));
     }
@@ -123,6 +131,12 @@ std::vector<NetworkPart> ethernet_parts(const Root& root) {
     parts.push_back(std::move(part));
   }
   return parts;
+}
+
+bool on_network(std::string_view type) {
+  static const std::set<std::string_view> types = {"nfs",  "nfs4", "lustre", "gpfs",   "beegfs",
+                                                   "ceph", "cifs", "smb3",   "wekafs", "glusterfs"};
+  return types.contains(type) || type.starts_with("fuse.");
 }
 
 std::vector<MountPart> mount_parts(const Root& root) {

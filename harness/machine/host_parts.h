@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay {
@@ -14,6 +15,11 @@ struct NetworkPart {
   bool up = false;                 // has a link
   std::optional<double> rate;      // Gbit/s
   std::optional<double> pci_rate;  // B/s one way of its PCI Express link; absent for virtual devices
+  // Only of InfiniBand's class.
+  std::string state = {};                       // "ACTIVE", "INIT", "DOWN"; empty: not known, as the others
+  std::string board_id = {}, firmware = {};     // "MT_0000000838", "28.39.1002"
+  std::optional<std::int64_t> link_width = {};  // PCI Express lanes
+  std::optional<double> link_speed = {};        // GT/s of each
 };
 // Ports in /sys/class/infiniband: InfiniBand and RoCE.
 std::vector<NetworkPart> infiniband_parts(const Root& root);
@@ -45,5 +51,7 @@ struct MountPart {
   bool writable = false;
 };
 std::vector<MountPart> mount_parts(const Root& root);
+// Whether a file system of that type lies on other machines.
+bool on_network(std::string_view type);
 
 }  // namespace assay

@@ -82,7 +82,9 @@ struct GpuPart {
   std::optional<int> numa_node;
 
   // From the driver's management library; absent without it.
-  bool managed = false;               // the library knows this GPU
+  bool managed = false;  // the library knows this GPU
+  std::string vbios;     // version; empty: not reported
+  std::optional<std::int64_t> nvlinks_active;
   bool lost = false;                  // the GPU has fallen off the bus, or needs a reset
   std::optional<double> temperature;  // degrees Celsius
   std::optional<bool> mig, ecc, mps;  // partitioned; memory errors corrected; shared by MPS
@@ -139,6 +141,11 @@ struct Machine {
 // what files do not contain. Elsewhere a file nvml.json below the root replaces that library; UsageError if it is
 // invalid.
 Machine probe_machine(const Root& root = Root());
+
+// How NICs reach the memory of GPUs: "nvidia_peermem", "dma-buf", "none"; empty without GPUs or their driver.
+std::string gpudirect_rdma(const Root& root, const Machine& machine);
+// Whether the driver's kernel modules are the open ones.
+bool open_modules(const Root& root);
 
 // Its parts, only for probe_machine; each in its own file.
 CpuPart probe_cpu(const Root& root);

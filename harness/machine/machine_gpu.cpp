@@ -29,6 +29,8 @@ void add_nvml(const NvmlDevice& device, GpuPart& gpu) {
   gpu.driver = "nvidia";
   gpu.managed = true;
   gpu.lost = device.lost();
+  if (gpu.vbios.empty()) gpu.vbios = device.vbios();
+  gpu.nvlinks_active = device.nvlinks_active();
   gpu.temperature = device.temperature();
   add_link(device, gpu);
   gpu.mig = device.mig();
@@ -60,7 +62,25 @@ constexpr std::pair<int, int> data_centre_ids[] = {
     {0x2bb5, 0x2bb5},                    // RTX PRO 6000 Blackwell Server Edition
 };
 
+bool newer_or_equal(const std::string& kernel, int major, int minor) {
+  const auto dot = kernel.find('.');
+  const auto first = to_integer(kernel).value_or(0);
+  const auto second = dot == std::string::npos ? 0 : to_integer(std::string_view(kernel).substr(dot + 1)).value_or(0);
+  return first > major || (first == major && second >= minor);
+}
+
 }  // namespace
+
+bool open_modules(const Root& root) {
+  return root.text("proc/driver/nvidia/version").value_or("").find("Open Kernel Module") != std::string::npos;
+}
+
+std::string gpudirect_rdma(const Root& root, const Machine& machine) {
+  if (machine.gpus.empty() || machine.system.nvidia_driver.empty()) return {};
+  if (root.exists("sys/module/nvidia_peermem") || root.exists("sys/module/nv_peer_mem")) return "nvidia_peermem";
+  // NCCL takes dma-buf with the open modules and Linux 5.12 or later (its release notes, 2.12).
+  return open_modules(root) && newer_or_equal(machine.system.kernel, 5, 12) ? "dma-buf" : "none";
+}
 
 bool is_data_centre_gpu(std::string_view id) {
   if (!id.starts_with("10de:")) return false;
@@ -131,6 +151,8 @@ std::vector<GpuPart> probe_gpus(const Root& root) {
     if (const auto information = root.text("proc/driver/nvidia/gpus/" + pci + "/information")) {
       gpu.name = field(*information, "Model").value_or("");
       gpu.uuid = field(*information, "GPU UUID").value_or("");
+      gpu.vbios = field(*information, "Video BIOS").value_or("");
+      if (gpu.vbios.starts_with("?")) gpu.vbios.clear();  // before the GPU was first used
     }
     gpus.push_back(std::move(gpu));
   }

@@ -85,6 +85,10 @@ std::string NvmlDevice::serial() const {
   return nvml_text([&](char* text, unsigned size) { return api_->serial ? api_->serial(handle_, text, size) : -1; });
 }
 
+std::string NvmlDevice::vbios() const {
+  return nvml_text([&](char* text, unsigned size) { return api_->vbios ? api_->vbios(handle_, text, size) : -1; });
+}
+
 std::string NvmlDevice::pci() const {
   const auto place = ask<PciInfo>(api_->pci, handle_);
   return place ? fmt::format("{:04x}:{:02x}:{:02x}.0", place->domain, place->bus, place->device) : std::string();
@@ -210,6 +214,13 @@ std::optional<double> NvmlDevice::nvlink_bytes(bool sent) const {
   if (const auto kibibytes = field(*api_, handle_, sent ? field_nvlink_sent : field_nvlink_received, all_links))
     return scaled(kibibytes, kibibyte);
   return sum_of_links(*api_, handle_, sent ? field_nvlink5_sent : field_nvlink5_received);
+}
+
+std::optional<std::int64_t> NvmlDevice::nvlinks_active() const {
+  std::optional<std::int64_t> count;
+  for (unsigned link = 0; link < links; ++link)
+    if (const auto active = ask<int>(api_->nvlink_state, handle_, link)) count = count.value_or(0) + (*active != 0);
+  return count;
 }
 
 GpuErrorCounts NvmlDevice::errors() const {

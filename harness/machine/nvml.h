@@ -62,6 +62,7 @@ class NvmlDevice {
   std::string name() const;
   std::string uuid() const;
   std::string serial() const;  // the board's serial number; empty: not reported
+  std::string vbios() const;   // version; empty: not reported
   std::string pci() const;     // as the kernel writes it, 0000:1b:00.0
   std::string pci_id() const;  // vendor:device, 10de:2335
   bool lost() const;           // fallen off the bus, or unusable until a reset
@@ -80,6 +81,7 @@ class NvmlDevice {
   std::optional<double> pcie_bytes_per_second(bool sent) const;
   std::optional<double> nvlink_bytes(bool sent) const;  // B since the driver was loaded, all links
   GpuErrorCounts errors() const;
+  std::optional<std::int64_t> nvlinks_active() const;  // absent: the GPU has no NVLink, or does not say
 
   std::optional<bool> mig() const;
   std::vector<std::string> slices() const;  // UUIDs of its parts under MIG; a part has none

@@ -119,6 +119,7 @@ struct Functions {
   Return (*name)(Handle, char*, unsigned) = find("nvmlDeviceGetName");
   Return (*uuid)(Handle, char*, unsigned) = find("nvmlDeviceGetUUID");
   Return (*serial)(Handle, char*, unsigned) = find("nvmlDeviceGetSerial");
+  Return (*vbios)(Handle, char*, unsigned) = find("nvmlDeviceGetVbiosVersion");
   Return (*pci)(Handle, PciInfo*) = find("nvmlDeviceGetPciInfo_v3");
   Return (*clock)(Handle, int, unsigned*) = find("nvmlDeviceGetClockInfo");
   Return (*max_clock)(Handle, int, unsigned*) = find("nvmlDeviceGetMaxClockInfo");

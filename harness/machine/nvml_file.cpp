@@ -12,10 +12,12 @@ namespace {
 constexpr std::int64_t max_integer = std::int64_t{1} << 53;
 
 void read_device(const Cursor& device, Machine& machine) {
-  static const std::array<std::string, 20> names = {"pci",
+  static const std::array<std::string, 22> names = {"pci",
                                                     "uuid",
                                                     "name",
                                                     "serial",
+                                                    "vbios",
+                                                    "nvlinks_active",
                                                     "ecc",
                                                     "mig",
                                                     "slices",
@@ -60,6 +62,8 @@ void read_device(const Cursor& device, Machine& machine) {
   }
   if (const auto name = text("name"); !name.empty()) gpu->name = name;
   if (const auto uuid = text("uuid"); !uuid.empty()) gpu->uuid = uuid;
+  if (const auto vbios = text("vbios"); !vbios.empty()) gpu->vbios = vbios;
+  if (const auto active = count("nvlinks_active")) gpu->nvlinks_active = static_cast<std::int64_t>(*active);
   gpu->driver = "nvidia";
   gpu->managed = true;
   gpu->lost = flag("lost").value_or(false);

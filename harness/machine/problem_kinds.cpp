@@ -1,5 +1,6 @@
 #include "harness/machine/problem_kinds.h"
 
+#include "harness/core/error.h"
 #include "harness/core/words.h"
 #include "harness/json/members.h"
 
@@ -32,6 +33,12 @@ const std::vector<ProblemKind>& problem_kinds() {
 const ProblemKind* find_kind(std::string_view id) {
   const auto found = std::ranges::find(problem_kinds(), id, &ProblemKind::id);
   return found == problem_kinds().end() ? nullptr : &*found;
+}
+
+Finding finding_of(std::string_view id, std::string seen, std::string device) {
+  const ProblemKind* const kind = find_kind(id);
+  ASSAY_CHECK(kind, "no kind of problem {}", id);
+  return {kind->id, kind->severity, std::move(seen), kind->meaning, kind->fix, std::move(device), kind->area};
 }
 
 bool has_fault(const std::vector<Finding>& findings) {

@@ -37,9 +37,14 @@ struct ProblemKind {
   }
 };
 
+// The kind of what is expected and could not be judged.
+inline constexpr std::string_view expected_unread = "expected-unread";
+
 // In the order of their codes.
 const std::vector<ProblemKind>& problem_kinds();
 // Null for an id that the table lacks.
 const ProblemKind* find_kind(std::string_view id);
+// A finding of that kind. Throws Error for an id that the table lacks.
+Finding finding_of(std::string_view id, std::string seen, std::string device = {});
 
 }  // namespace assay

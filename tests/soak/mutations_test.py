@@ -129,6 +129,9 @@ def readers(scratch):
     yield Reader("gate", ["gate", "--budget", "1s", "--json"], machine, env={**root, "ASSAY_CACHE": "cache"}, every=10)
     yield Reader("gate floors", ["gate", "--budget", "1s", "--json", "--floors", "f.json"], {**machine, **floors}, "^f.json",
                  {**root, "ASSAY_CACHE": "cache"}, every=3)
+    yield Reader("gate policy", ["gate", "--budget", "1s", "--json", "--policy", "p.json"],
+                 {"p.json": b'{"nic-down":"drain","suspect":{"times":3,"within":"7d","then":"drain"},"at_most":"5% in 1h"}', **machine},
+                 "^p.json", {**root, "ASSAY_CACHE": "cache"}, every=3)
     yield Reader("hosts", ["run", "launch", "--hostfile", "hosts", "--ranks", "2", "--dry-run"],
                  {"hosts": b"# two\nn[1-4] slots=8\n10.0.0.1:4\n[fe80::1]:2\nlocalhost\n"})
     yield Reader("audit hosts", ["audit", "--hostfile", "hosts", "--timeout", "1s"], {"hosts": b"n1\nlocalhost slots=2\n"},

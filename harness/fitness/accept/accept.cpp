@@ -4,6 +4,7 @@
 #include "harness/core/clock.h"
 #include "harness/core/files.h"
 #include "harness/core/streams.h"
+#include "harness/fitness/accept/majority.h"
 #include "harness/fitness/accept/stages.h"
 #include "harness/fitness/sent.h"
 
@@ -132,6 +133,7 @@ Result run(Request request, Trials& trials, const fs::path& dir) {
   if (!judged_speed(table.hosts))
     table.notes.emplace_back("nothing judged how fast, only whether results are right: --floors FILE, or three hosts");
   if (table.finished) table.not_measured = stages.unmeasured();
+  if (table.finished) write_majority(table, stages.audit(), request.state, dir);
   result.broke = stages.broke();
   return result;
 }

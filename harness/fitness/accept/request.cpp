@@ -7,6 +7,7 @@
 #include "harness/core/sha256.h"
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
+#include "harness/machine/expectation.h"
 #include "harness/plan/machine.h"
 
 #include <fmt/format.h>
@@ -50,6 +51,10 @@ void continue_with(Request& request, const State& before, const std::string& dir
     parts.push_back(before.floors.empty()  ? "it began without floors"
                     : state.floors.empty() ? "it began with floors " + before.floors
                                            : fmt::format("floors {} are not those that it began with", state.floors));
+  if (before.expect_hash != state.expect_hash)
+    parts.push_back(before.expect.empty()  ? "it began without --expect"
+                    : state.expect.empty() ? "it began with --expect " + before.expect
+                                           : fmt::format("{} is not what it began with", state.expect));
   if (before.device != state.device)
     parts.push_back(fmt::format("it began on {}, not {}", before.device, state.device));
   if (const std::string hosts = difference(before.hosts, state.hosts); !hosts.empty())
@@ -109,6 +114,12 @@ Request make_request(const Options& options) {
   if (request.user) {
     request.state.floors = fs::absolute(request.user->file).string();
     request.state.floors_hash = hash_of(*request.user);
+  }
+  if (const std::string expect = word(options.expect, before ? before->expect : ""); !expect.empty()) {
+    const std::string text = expectation_text(expect);
+    (void)read_expectation(text, expect);
+    request.state.expect = fs::absolute(expect).string();
+    request.state.expect_hash = sha256_hex(text);
   }
   request.state.hostfile = hostfile.empty() ? "" : fs::absolute(hostfile).string();
   request.state.device = request.asks_hosts && undecided ? "auto" : std::string(name_of(request.device));

@@ -64,6 +64,7 @@ std::optional<fitness::AuditedFleet> audit_hosts(const Request& request, Trials&
     trial.command.insert(trial.command.end(), {"--hostfile", hostfile});
   }
   if (request.state.with_serials) trial.command.emplace_back("--with-serials");
+  if (!request.state.expect.empty()) trial.command.insert(trial.command.end(), {"--expect", request.state.expect});
   const TrialResult result = std::move(trials.run({trial}).front());
   if (trials.interrupted()) return std::nullopt;
   fitness::AuditedFleet found;

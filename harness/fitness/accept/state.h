@@ -26,7 +26,7 @@ struct Attempt {
 // In DIR/state.json. Judgements are not kept: they follow from the attempts' files.
 struct State {
   std::string id;  // its form
-  std::string level, level_hash, floors, floors_hash, hostfile, device, started;
+  std::string level, level_hash, floors, floors_hash, expect, expect_hash, hostfile, device, started;
   std::vector<std::string> hosts;
   int ranks_per_host = 0;  // on GPUs; 0: not known
   bool with_serials = false;
@@ -37,9 +37,9 @@ struct State {
   static void members(auto& self, auto& io) {
     io("state", self.id);
     io("level", self.level), io("level_hash", self.level_hash), io("floors", self.floors);
-    io("floors_hash", self.floors_hash), io("hostfile", self.hostfile), io("device", self.device);
-    io("started", self.started), io("hosts", self.hosts), io("ranks_per_host", self.ranks_per_host);
-    io("with_serials", self.with_serials);
+    io("floors_hash", self.floors_hash), io("expect", self.expect), io("expect_hash", self.expect_hash);
+    io("hostfile", self.hostfile), io("device", self.device), io("started", self.started);
+    io("hosts", self.hosts), io("ranks_per_host", self.ranks_per_host), io("with_serials", self.with_serials);
     io("audited", self.audited), io("seconds", self.seconds), io("stages", self.stages);
   }
 };

@@ -3,6 +3,7 @@
 #include "harness/core/plain_text.h"
 #include "harness/core/text.h"
 #include "harness/json/members.h"
+#include "harness/machine/problem_kinds.h"
 
 #include <fmt/format.h>
 
@@ -75,6 +76,7 @@ AuditedHost read_audit(const std::string& host, std::string_view json) {
     const Json& audit = member(document, "/audit");
     if (!audit.is_object()) return no_audit(host, AuditState::error, "its answer holds no audit");
     static_cast<AuditedMachine&>(answer) = read_value<AuditedMachine>(audit);
+    answer.expected = member(document, "/expect").is_object();
   } catch (const std::exception& failed) {
     return no_audit(host, AuditState::error, fmt::format("its answer is no audit: {}", reason_of(failed)));
   }
@@ -129,7 +131,10 @@ std::vector<Drift> drift_of(const std::vector<AuditedHost>& hosts) {
 ExitCode AuditedFleet::code() const {
   const bool bad = std::ranges::any_of(
       hosts, [](const AuditedHost& host) { return host.state != AuditState::ok || host.count(Severity::fault) > 0; });
-  return bad ? ExitCode::failed : ExitCode::ok;
+  const bool unread = std::ranges::any_of(hosts, [](const AuditedHost& host) {
+    return std::ranges::find(host.problems, expected_unread, &Finding::id) != host.problems.end();
+  });
+  return bad ? ExitCode::failed : unread ? ExitCode::no_data : ExitCode::ok;
 }
 
 }  // namespace assay::fitness

@@ -20,14 +20,15 @@ constexpr auto words(AuditState) { return std::to_array<std::string_view>({"ok",
 struct AuditedHost : AuditedMachine {
   std::string host;
   AuditState state = AuditState::ok;
-  std::string error;   // why not ok
-  std::string banner;  // what the host printed before or after its answer, as its shell's files do
+  std::string error;      // why not ok
+  std::string banner;     // what the host printed before or after its answer, as its shell's files do
+  bool expected = false;  // it was compared with an expectation; not in JSON
 
   std::size_t count(Severity severity) const;
   static void members(auto& self, auto& io) {
     io.required("host", self.host), io.required("state", self.state), io.null_if_empty("error", self.error);
     io("problems", self.problems), io("facts", self.facts), io("gpus", self.gpus), io("events", self.events);
-    io.sparse("serial", self.serial), io.sparse("banner", self.banner);
+    io.sparse("serial", self.serial), io.sparse("banner", self.banner), io.sparse("inventory", self.inventory);
   }
 };
 
@@ -77,7 +78,8 @@ struct AuditedFleet {
   std::vector<AuditedHost> hosts = {};
   std::vector<Drift> drift = {};
 
-  // failed for a fault, or a host that did not answer as it should; drift is no failure.
+  // failed for a fault, or a host that did not answer as it should; no_data if what was expected could not be judged.
+  // Drift is no failure.
   ExitCode code() const;
   static void members(auto& self, auto& io) {
     io("schema", self.schema), io.sparse("error", self.error), io("hosts", self.hosts), io("drift", self.drift);

@@ -60,8 +60,12 @@ std::string short_text(const Request& request, const Answer& answer) {
 }
 
 std::string long_text(const Request& request, const Answer& answer) {
-  std::string text = fmt::format("{}{}\n", name_of(answer.decision.verdict, verdict_words),
-                                 request.inject ? fmt::format(" (injected: {})", request.inject->id) : std::string());
+  std::string text =
+      fmt::format("{}{}{}\n", name_of(answer.decision.verdict, verdict_words),
+                  request.inject ? fmt::format(" (injected: {})", request.inject->id) : std::string(),
+                  request.observe ? fmt::format(" (observed only: without --observe the exit code is {})",
+                                                exit_code(answer.decision.verdict, ExitStyle::assay))
+                                  : std::string());
   std::size_t remarks = 0;
   for (const Finding& finding : answer.decision.findings) {
     if (finding.severity == Severity::info && ++remarks) continue;
@@ -88,14 +92,17 @@ int exit_code(Fitness verdict, ExitStyle style) {
 }
 
 std::string answer_text(const Request& request, const Answer& answer, ExitStyle style) {
+  const std::string observed =
+      request.observe ? fmt::format("observed {}: ", name_of(answer.decision.verdict, verdict_words)) : std::string();
   const std::string injected = request.inject ? fmt::format("injected {}: ", request.inject->id) : std::string();
   switch (style) {
     case ExitStyle::assay: break;
-    case ExitStyle::npd: return injected + short_text(request, answer) + "\n";
+    case ExitStyle::npd: return observed + injected + short_text(request, answer) + "\n";
     case ExitStyle::nagios: {
       std::string text = short_text(request, answer);
       std::ranges::replace(text, '|', '/');  // what follows a bar is performance data
-      return fmt::format("ASSAY {} - {}{} | seconds={:.2f}s;;;0;{:g}\n", name_of(answer.decision.verdict, nagios_words),
+      return fmt::format("ASSAY {} - {}{}{} | seconds={:.2f}s;;;0;{:g}\n",
+                         name_of(request.observe ? Fitness::pass : answer.decision.verdict, nagios_words), observed,
                          injected, text, answer.seconds, request.budget);
     }
   }
@@ -142,8 +149,21 @@ std::string answer_json(const Request& request, const Answer& answer) {
                         {"tests", std::move(tests)},
                         {"notes", answer.notes},
                         {"past", or_null(answer.past)},
+                        {"profile", or_null(request.profile)},
+                        {"policy", request.policy ? Json(request.policy->file) : Json()},
+                        {"observe", request.observe},
+                        {"fuse", json_of(answer.fuse)},
                         {"injected", request.inject ? Json(request.inject->id) : Json()}});
 }
+
+std::string reset_text(const FuseAnswer& was) {
+  if (!was.blown)
+    return fmt::format("the fuse was whole: {} forgotten\n", plural(static_cast<std::int64_t>(was.drains), "drain"));
+  return fmt::format("the fuse is whole again: it had blown at {} on {} ({} drains, at most {} of {} hosts)\n",
+                     was.since, was.by, was.drains, was.allowed, was.hosts);
+}
+
+std::string reset_json(const FuseAnswer& was) { return dump_document({{"schema", 1}, {"was", json_of(was)}}); }
 
 std::string unknown_text(const std::string& why, ExitStyle style) {
   return (style == ExitStyle::nagios ? "ASSAY UNKNOWN - " : "not judged: ") + one_line(why) + "\n";

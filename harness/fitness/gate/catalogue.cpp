@@ -1,6 +1,9 @@
 #include "harness/fitness/gate/catalogue.h"
 
 #include "harness/core/error.h"
+#include "harness/core/nearest.h"
+#include "harness/core/text.h"
+#include "harness/core/units.h"
 #include "harness/core/words.h"
 #include "harness/json/json.h"
 
@@ -73,6 +76,18 @@ Test read_test(const Cursor& at) {
   return test;
 }
 
+Profile read_profile(const std::string& name, const Cursor& at, const Catalogue& catalogue) {
+  Profile profile{.name = name};
+  std::vector<std::string> known;
+  for (const Test& test : catalogue.tests) known.push_back(test.name);
+  at.only({"budget", "tests"});
+  if (const auto budget = at.need("budget")) profile.budget = budget->quantity(parse_seconds, 0.01, 86400).value_or(1);
+  if (const auto tests = at.find("tests"))
+    for (const Cursor& test : tests->elements())
+      if (const auto word = test.choice(known)) profile.tests.insert(*word);
+  return profile;
+}
+
 void check_names(const Catalogue& catalogue, const Cursor& at) {
   std::set<std::string> seen;
   for (const Code& code : catalogue.codes) {
@@ -104,6 +119,17 @@ const Code& Catalogue::of(std::string_view id) const {
   return code ? *code : *find(unlisted);
 }
 
+const Code& Catalogue::to_inject(const std::string& word) const {
+  const Code* code = find(word);
+  if (code && code->inject) return *code;
+  if (code) throw UsageError(fmt::format("gate: --inject {}: this one cannot be injected", in_quotes(word)));
+  std::vector<std::string> known;
+  for (const Code& one : codes)
+    if (one.inject) known.push_back(one.id);
+  throw UsageError(fmt::format("gate: --inject {}: unknown fault{}; assay gate --list shows all", in_quotes(word),
+                               suggestion(word, known)));
+}
+
 const Test& Catalogue::test(std::string_view name) const {
   for (const Test& test : tests)
     if (test.name == name) return test;
@@ -115,7 +141,7 @@ std::vector<const Test*> Catalogue::choose(double seconds, bool gpus) const {
   for (const Code& code : codes) ++codes_of[code.test];
   std::vector<const Test*> chosen;
   for (const Test& test : tests)
-    if (test.device != "cuda" || gpus) chosen.push_back(&test);
+    if (!test.left_out && (test.device != "cuda" || gpus)) chosen.push_back(&test);
   std::ranges::stable_sort(chosen, [&](const Test* a, const Test* b) {
     if (a->required != b->required) return a->required;
     return codes_of[a->name] / a->seconds > codes_of[b->name] / b->seconds;
@@ -126,6 +152,16 @@ std::vector<const Test*> Catalogue::choose(double seconds, bool gpus) const {
     return false;
   });
   return chosen;
+}
+
+const Profile& Catalogue::use_profile(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Profile& one : profiles) known.push_back(one.name);
+  const auto profile = std::ranges::find(profiles, name, &Profile::name);
+  if (profile == profiles.end())
+    throw UsageError(fmt::format("gate: --profile {}: unknown profile{}", in_quotes(name), suggestion(name, known)));
+  for (Test& test : tests) test.left_out = !profile->tests.empty() && !profile->tests.contains(test.name);
+  return *profile;
 }
 
 Json Catalogue::codes_json() const {
@@ -142,10 +178,12 @@ Json Catalogue::codes_json() const {
 }
 
 Catalogue load_catalogue(const std::filesystem::path& file) {
-  return read_strictly(file, 1, {"schema", "description", "codes", "tests"}, [&](const Cursor& root) {
+  return read_strictly(file, 1, {"schema", "description", "codes", "tests", "profiles"}, [&](const Cursor& root) {
     Catalogue catalogue;
     if (const auto list = root.need("tests"))
       for (const Cursor& one : list->elements()) catalogue.tests.push_back(read_test(one));
+    if (const auto list = root.find("profiles"))
+      for (const auto& [name, one] : list->members()) catalogue.profiles.push_back(read_profile(name, one, catalogue));
     if (const auto list = root.find("codes"))
       for (const Cursor& one : list->elements()) catalogue.codes.push_back(read_code(one));
     else

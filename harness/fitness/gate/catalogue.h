@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,7 @@ struct Code : ProblemKind {
   // How --inject causes it: "files" of configs/gate-faults.json, a fault of `assay run --inject`, or one of the gate's
   // own tests ("hang", "flip", "full"). Absent: it cannot be caused.
   std::optional<std::string> inject = {};
+  std::optional<Severity> policy = {};  // of every finding of this kind, by the site's policy
 };
 
 struct Test {
@@ -29,18 +31,34 @@ struct Test {
   bool shared = false;                   // its figure suffers if another job runs on this host
   bool alone = false;                    // its figure suffers if other GPUs are tested at the same time
   bool required = false;                 // without it the machine is not judged
+  bool left_out = false;                 // by the profile: neither run nor missed
   std::string wrong, slow, hung, broke;  // ids of codes; empty if it cannot find that
   std::vector<std::pair<std::string, std::optional<std::string>>> finds = {};  // ids, each with Code::inject
+};
+
+// What a gate is for: its usual budget, and the tests that it runs.
+struct Profile {
+  std::string name;
+  double budget = 0;                 // s
+  std::set<std::string> tests = {};  // empty: all
 };
 
 struct Catalogue {
   std::vector<Code> codes;  // in the file's order
   std::vector<Test> tests;
+  std::vector<Profile> profiles = {};
+
+  // Leaves out the tests that the profile lacks, and returns it. Throws UsageError, with the nearest name, if there is
+  // none of that name.
+  const Profile& use_profile(const std::string& name);
 
   // Finds it by id; returns the one for anything unlisted if there is none.
   const Code& of(std::string_view id) const;
   // Finds it by id or code; null if there is none.
   const Code* find(std::string_view word) const;
+  // The one that --inject shows. Throws UsageError for an unknown word, with the nearest, and for one that cannot be
+  // caused.
+  const Code& to_inject(const std::string& word) const;
   // Throws Error.
   const Test& test(std::string_view name) const;
   // Every code with what it means: a list of objects.

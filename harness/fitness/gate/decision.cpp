@@ -34,7 +34,8 @@ bool enough(const Figure& figure, Predicate holds) {
 Finding finding_of(const Catalogue& catalogue, const std::string& id, Severity severity, std::string device,
                    std::string text) {
   const Code& code = catalogue.of(id);
-  return {code.id, severity, std::move(text), code.meaning, code.fix, std::move(device), code.area};
+  return {code.id,  code.policy.value_or(severity), std::move(text), code.meaning, code.fix, std::move(device),
+          code.area};
 }
 
 std::string place_of(const std::string& device) { return device.empty() ? std::string() : " on " + device; }
@@ -71,7 +72,7 @@ void add_problem(const Finding& problem, const Scope& scope, const Catalogue& ca
   Finding finding = problem;
   finding.id = code.id;
   finding.area = code.area;
-  finding.severity = std::min(problem.severity, code.at_most);
+  finding.severity = code.policy.value_or(std::min(problem.severity, code.at_most));
   if (finding.meaning.empty()) finding.meaning = code.meaning;
   const bool of_a_gpu = finding.area == Area::gpu && !finding.device.empty();
   if (of_a_gpu && std::ranges::find(scope.others, finding.device) != scope.others.end()) {
@@ -124,7 +125,8 @@ std::optional<Slowness> judge(const Figure& measured) {
 std::vector<std::string> unseen(const std::vector<TestOutcome>& tests, const Catalogue& catalogue) {
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> devices;  // by test and reason
   for (const TestOutcome& test : tests)
-    if (test.state == TestState::not_run && catalogue.test(test.test).required)
+    if (const Test& kind = catalogue.test(test.test);
+        test.state == TestState::not_run && kind.required && !kind.left_out)
       devices[{test.test, test.reason}].push_back(test.device);
   std::map<std::string, std::string> names;  // of tests, by the rest of their sentence
   for (const auto& [what, where] : devices) {

@@ -3,6 +3,7 @@
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/core/trust.h"
+#include "harness/core/units.h"
 #include "harness/fitness/gate/allotment.h"
 #include "harness/fitness/gate/past.h"
 #include "harness/fitness/gate/place.h"
@@ -55,6 +56,7 @@ class Gate {
       for (std::string& one : unseen(evidence_.tests, request_.catalogue)) evidence_.unseen.push_back(std::move(one));
     answer_.decision = decide(evidence_, allotment_.scope(gpus_), request_.catalogue);
     recall(now);
+    if (request_.policy && !request_.inject && !trials_.interrupted()) follow_policy(*request_.policy, now);
     if (trials_.interrupted()) {
       answer_.decision.verdict = Fitness::unknown;
       answer_.decision.why_not = "interrupted by a signal";
@@ -79,10 +81,63 @@ class Gate {
 
   void keep(std::time_t now) {
     try {
-      remember(host_.memory(), now, answer_.decision, request_.catalogue);
+      remember(host_.memory(), now, answer_.decision, request_.catalogue,
+               request_.observe ? "observed"
+               : withheld_      ? "withheld"
+                                : "");
     } catch (const Error& error) {
       answer_.notes.push_back(fmt::format("what was found is not kept: {}", error.what()));
     }
+  }
+
+  void follow_policy(const Policy& policy, std::time_t now) {
+    if (policy.suspect) escalate(*policy.suspect, now);
+    if (!policy.at_most || request_.observe) return;
+    constexpr double patience_seconds = 5;
+    const bool drain = answer_.decision.verdict == Fitness::fail;
+    FuseAnswer fuse = ask_fuse(*policy.at_most, this_host(), now, drain, patience_seconds);
+    if (policy.at_most->shared.empty())
+      answer_.notes.push_back(
+          fmt::format("drains are counted in {}: name a folder that all hosts see as \"shared\" in {}",
+                      folder_of(*policy.at_most).string(), policy.file));
+    if (drain && (fuse.blown || !fuse.problem.empty())) withhold(policy, fuse);
+    answer_.fuse = std::move(fuse);
+  }
+
+  // Suspicions that add up: this one is among them.
+  void escalate(const Escalation& suspect, std::time_t now) {
+    auto& findings = answer_.decision.findings;
+    if (findings.empty() || findings.front().severity != Severity::warning) return;
+    std::size_t times = 1;
+    try {
+      times += read_past(host_.memory(), now, suspect.within_seconds).suspect;
+    } catch (const Error&) {  // recall() has said so
+    }
+    if (times < suspect.times) return;
+    for (Finding& one : findings)
+      if (one.severity == Severity::warning) {
+        one.severity = Severity::fault;
+        one.seen += fmt::format(" (suspect {} times within {})", times, format_seconds(suspect.within_seconds));
+      }
+    answer_.decision.verdict = Fitness::fail;
+    answer_.decision.why_not.clear();
+  }
+
+  void withhold(const Policy& policy, const FuseAnswer& fuse) {
+    withheld_ = true;
+    answer_.decision.verdict = Fitness::unknown;
+    std::string& why = answer_.decision.why_not;
+    const std::string limit = fmt::format("{} drains of {} hosts, at most {} ({})", fuse.drains, fuse.hosts,
+                                          fuse.allowed, policy.at_most->text);
+    if (!fuse.problem.empty())
+      why = fmt::format("no drain, as drains cannot be counted: {}", fuse.problem);
+    else if (fuse.alarm)
+      why = fmt::format("ALARM: the fuse has blown: {}; no gate drains until assay gate --reset-fuse --policy {}",
+                        limit, policy.file);
+    else
+      why = fmt::format("no drain: the fuse has blown at {} on {} ({}); assay gate --reset-fuse resets it", fuse.since,
+                        fuse.by, limit);
+    answer_.notes.push_back(why);
   }
 
   bool wait_for_others() {
@@ -133,6 +188,8 @@ class Gate {
       if (auto seen = runner_.audit(test, outcome)) {
         evidence_.audited = true;
         evidence_.problems = std::move(seen->audit.problems);
+        for (const Finding& one : evidence_.problems)
+          if (one.id == expected_unread) evidence_.unseen.push_back(one.seen);
         gpus_ = std::move(seen->gpus);
         runner_.withhold(seen->withheld_cpus);
       }
@@ -183,7 +240,7 @@ class Gate {
     }
     for (const Test& test : catalogue.tests)
       if (!request_.inject && !(fits && test.name == "audit") && std::ranges::find(planned_, &test) == planned_.end())
-        add_tests(test, why);
+        add_tests(test, test.left_out ? fmt::format("not in the profile {}", request_.profile) : why);
   }
 
   void compute() {
@@ -280,6 +337,7 @@ class Gate {
   std::vector<Target> targets_;
   std::vector<const Test*> planned_;
   Evidence evidence_;
+  bool withheld_ = false;
   Answer answer_;
 };
 

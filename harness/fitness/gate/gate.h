@@ -4,6 +4,7 @@
 #include "harness/core/clock.h"
 #include "harness/fitness/floors/floors.h"
 #include "harness/fitness/gate/decision.h"
+#include "harness/fitness/gate/fuse.h"
 #include "harness/fitness/gate/guard.h"
 #include "harness/machine/cpu_ticks.h"
 #include "harness/process/process.h"
@@ -22,6 +23,10 @@ struct Request {
   Clock::time_point start;
   std::string gpus;  // of --gpus
   std::optional<fitness::Floors> floors;
+  std::string expect = {};  // file of what the machine should have
+  std::optional<Policy> policy = {};
+  std::string profile = {};
+  bool observe = false;                    // what is found is kept, and nothing follows from it
   std::vector<std::string> families = {};  // that this build knows
   const Code* inject = nullptr;            // into `catalogue`; null: nothing
   std::string remark = {};                 // of leave_environment()
@@ -32,6 +37,7 @@ struct Answer {
   std::vector<TestOutcome> tests;
   std::vector<std::string> notes;  // what was left out, and why
   std::string past;                // what earlier gates of this host found
+  std::optional<FuseAnswer> fuse;  // absent: nothing limits drains, or nobody asked
   double seconds = 0;
 };
 

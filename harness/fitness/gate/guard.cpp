@@ -93,7 +93,7 @@ std::string leave_environment(const std::vector<std::string>& words) {
   throw Error(fmt::format("cannot start {} again: {}", program, std::strerror(errno)));
 }
 
-void refuse_untrusted(const std::string& floors) {
+void refuse_untrusted(const std::string& floors, std::initializer_list<std::pair<const char*, std::string>> files) {
   if (!as_root()) return;
   require_trusted("the configuration", configs_dir());
   std::error_code error;
@@ -103,6 +103,8 @@ void refuse_untrusted(const std::string& floors) {
   for (const char* name : {"ASSAY_MODULE_PATH", "ASSAY_ROOT"})
     if (const char* path = std::getenv(name); path && *path) require_trusted(name, path);
   if (!floors.empty()) require_trusted("gate: --floors " + floors, fitness::floors_file(floors));
+  for (const auto& [flag, file] : files)
+    if (!file.empty()) require_trusted(fmt::format("gate: {} {}", flag, file), file);
 }
 
 Computing computing_for(const fs::path& workspace, bool gpus) {

@@ -4,7 +4,9 @@
 #include "harness/process/process.h"
 
 #include <filesystem>
+#include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay::gate {
@@ -14,8 +16,8 @@ namespace assay::gate {
 std::string leave_environment(const std::vector<std::string>& words);
 
 // For root's process: throws UsageError if another user could change the configuration, ASSAY_MODULE_PATH, ASSAY_ROOT
-// or the file of `floors` (as of --floors; empty: none).
-void refuse_untrusted(const std::string& floors);
+// or the file of `floors` (as of --floors; empty: none), or one of the `files`, by the flags that name them.
+void refuse_untrusted(const std::string& floors, std::initializer_list<std::pair<const char*, std::string>> files = {});
 
 // What tests that compute get.
 struct Computing {

@@ -7,8 +7,9 @@
 
 namespace assay::gate {
 
-// The audit of this machine, its GPUs, and what a quota withholds.
-Inspection inspect_machine();
+// The audit of this machine, its GPUs, and what a quota withholds. `expect`: a file of what it should have; empty:
+// none. Throws UsageError for a bad file.
+Inspection inspect_machine(const std::string& expect = {});
 
 // Whether random bytes that were written to a file in `folder`, and taken out of the page cache, are read again as they
 // were; the disk may have a cache of its own. Says which bytes were not. `fault`: "flip" changes a byte, "full" limits

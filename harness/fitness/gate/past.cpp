@@ -36,7 +36,7 @@ std::string Past::text() const {
   return text.empty() ? text : fmt::format("{} in the past {} days", text, past_days);
 }
 
-Past read_past(const std::filesystem::path& file, std::time_t now) {
+Past read_past(const std::filesystem::path& file, std::time_t now, double seconds) {
   Past past;
   const std::string all = content(file);
   for (std::size_t at = 0; at < all.size();) {
@@ -44,7 +44,7 @@ Past read_past(const std::filesystem::path& file, std::time_t now) {
     try {
       const Json line = parse_untrusted(std::string_view(all).substr(at, end - at));
       const auto when = parse_utc(text_member(line, "/time"));
-      if (when && now - *when <= std::time_t{past_days} * 86400) {
+      if (when && static_cast<double>(now - *when) <= seconds) {
         past.suspect += text_member(line, "/verdict") == "suspect";
         past.drain += text_member(line, "/verdict") == "drain";
       }
@@ -55,8 +55,8 @@ Past read_past(const std::filesystem::path& file, std::time_t now) {
   return past;
 }
 
-void remember(const std::filesystem::path& file, std::time_t now, const Decision& decision,
-              const Catalogue& catalogue) {
+void remember(const std::filesystem::path& file, std::time_t now, const Decision& decision, const Catalogue& catalogue,
+              const std::string& instead) {
   const Severity worst = decision.findings.empty() ? Severity::info : decision.findings.front().severity;
   if (worst == Severity::info) return;
   const Fitness verdict = worst == Severity::fault ? Fitness::fail : Fitness::unsure;
@@ -64,10 +64,9 @@ void remember(const std::filesystem::path& file, std::time_t now, const Decision
   for (const Finding& finding : decision.findings)
     if (finding.severity != Severity::info)
       codes.push_back({{"code", catalogue.of(finding.id).code}, {"device", finding.device}});
-  std::string line =
-      dump_line(
-          {{"time", utc_text(now)}, {"verdict", name_of(verdict, verdict_words)}, {"findings", std::move(codes)}}) +
-      "\n";
+  Json entry = {{"time", utc_text(now)}, {"verdict", name_of(verdict, verdict_words)}, {"findings", std::move(codes)}};
+  if (!instead.empty()) entry["instead"] = instead;
+  std::string line = dump_line(entry) + "\n";
   std::error_code error;
   std::filesystem::create_directories(file.parent_path(), error);
   const std::string kept = content(file);

@@ -19,10 +19,12 @@ struct Past {
 
 inline constexpr int past_days = 7;
 
-// Lines that are not understood are skipped; a file that is absent gives nothing. Throws Error if it cannot be read.
-Past read_past(const std::filesystem::path& file, std::time_t now);
-// Appends what was found, as a verdict of suspect or drain; nothing if there are only remarks. Throws Error if it
-// cannot be written.
-void remember(const std::filesystem::path& file, std::time_t now, const Decision& decision, const Catalogue& catalogue);
+// The suspect and drain verdicts of the past `seconds`. Lines that are not understood are skipped; a file that is
+// absent gives nothing. Throws Error if it cannot be read.
+Past read_past(const std::filesystem::path& file, std::time_t now, double seconds = past_days * 86400.0);
+// Appends what was found, as a verdict of suspect or drain; nothing if there are only remarks. `instead` says what
+// became of a verdict that was not carried out ("observed", "withheld"). Throws Error if it cannot be written.
+void remember(const std::filesystem::path& file, std::time_t now, const Decision& decision, const Catalogue& catalogue,
+              const std::string& instead = {});
 
 }  // namespace assay::gate

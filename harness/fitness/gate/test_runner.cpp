@@ -57,6 +57,8 @@ std::vector<TrialResult> TestRunner::run(const Test& test, std::vector<Trial> tr
 std::optional<Inspection> TestRunner::audit(const Test& test, TestOutcome& outcome) {
   Trial trial;
   trial.command = {"gate-test", "audit"};
+  if (!request_.expect.empty() && !request_.inject)
+    trial.command.insert(trial.command.end(), {"--expect", request_.expect});
   if (request_.inject && *request_.inject->inject == "files") {
     const fs::path root = folder_ / "machine";
     fs::create_directory(root);

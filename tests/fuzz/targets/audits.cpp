@@ -1,6 +1,7 @@
 // What a host printed of its audit: whatever it is, the comparison of hosts can be written.
 #include "reports/hosts/audits.h"
 
+#include "harness/fitness/cluster/majority.h"
 #include "harness/json/members.h"
 #include "reports/render/render.h"
 #include "tests/fuzz/fuzz.h"
@@ -18,6 +19,7 @@ void audits(std::string_view input) {
   (void)report::render_html(report::audit_document(fleet));
   const std::string text = dump_line(json_of(fleet));
   expect(dump_line(json_of(read_text<fitness::AuditedFleet>(text))) == text, "what is written is read otherwise");
+  (void)fitness::majority_of(fleet.hosts);
   expect(fleet.code() == ExitCode::failed || first.count(Severity::fault) == 0, "a fault without exit code 1");
 }
 

@@ -71,6 +71,8 @@ void expectation(std::string_view input) {
     for (const Shortfall& one : all)
       expect(!one.what.empty() && !one.expected.empty() && !one.found.empty(), "a shortfall that does not say what");
     (void)shortfalls_text("expected.json", expected, all);
+    expect(findings_of(expected, all).size() == all.size() + expected.left_out.size(),
+           "a shortfall that is no finding");
   }
 }
 

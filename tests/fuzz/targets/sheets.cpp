@@ -1,11 +1,12 @@
 // Files of settings that a user may name or change, and what acceptances and gates keep: sheets of hardware, levels of
-// an acceptance, rules of a diagnosis, published figures, reference points, states, past gates. Every input goes to all
-// readers.
+// an acceptance, policies of gates, rules of a diagnosis, published figures, reference points, states, past gates.
+// Every input goes to all readers.
 #include "harness/core/configs.h"
 #include "harness/fitness/accept/level.h"
 #include "harness/fitness/accept/state.h"
 #include "harness/fitness/gate/catalogue.h"
 #include "harness/fitness/gate/past.h"
+#include "harness/fitness/gate/policy.h"
 #include "harness/json/members.h"
 #include "harness/machine/hardware.h"
 #include "reports/diagnosis/diagnosis.h"
@@ -45,9 +46,14 @@ RunSet some_runs() {
   return RunSet(std::move(runs));
 }
 
+const gate::Catalogue& shipped_catalogue() {
+  static const gate::Catalogue catalogue = gate::load_catalogue(configs_dir() / "gate.json");
+  return catalogue;
+}
+
 // Appends what a gate found.
 void remember_again(const std::filesystem::path& file, std::time_t now, const gate::Past& past) {
-  static const gate::Catalogue catalogue = gate::load_catalogue(configs_dir() / "gate.json");
+  const gate::Catalogue& catalogue = shipped_catalogue();
   gate::Decision decision;
   decision.findings = {{"xid-fatal", Severity::fault, "XID 79"}};
   gate::remember(file, now, decision, catalogue);
@@ -70,6 +76,9 @@ void sheets(std::string_view input) {
     expect(level.pair_share > 0 && level.pair_share <= 1, "an invalid share of the median pair");
     expect(accept::hash_of(level).size() == 64, "a level without a hash");
   }
+  gate::Policy policy;
+  if (accepts(path, [&] { policy = gate::read_policy(path, shipped_catalogue()); }) && policy.at_most)
+    expect(policy.at_most->within_seconds > 0 && (policy.at_most->share || policy.at_most->count > 0), "no limit");
   static const RunSet runs = some_runs();
   std::vector<report::Rule> rules;
   if (accepts(path, [&] { rules = report::load_rules(path); })) {

@@ -3,6 +3,8 @@
 #include "harness/machine/expectation.h"
 
 #include "harness/core/error.h"
+#include "harness/core/words.h"
+#include "harness/json/json.h"
 #include "tests/support/refusal.h"
 #include "tests/unit/machine/fake_machines.h"
 
@@ -13,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,13 +31,17 @@ class Expect : public testing::Test {
   std::vector<HardwareSheet> sheets_ = load_hardware(std::filesystem::path(ASSAY_SOURCE) / "configs/hardware");
 
   // "what: expected, found", one per line.
-  std::vector<std::string> short_of(const std::string& text) {
-    files_.file("expect.json", text);
+  std::vector<std::string> short_of(const std::string& text, bool unread = false) {
     std::vector<std::string> lines;
-    for (const auto& each : shortfalls(read_expectation(files_.path() / "expect.json", machine_.root()),
-                                       probe_machine(machine_.root()), sheets_, machine_.root()))
-      lines.push_back(each.what + ": " + each.expected + ", " + each.found);
+    for (const auto& each : all_of(text))
+      if (each.unread == unread) lines.push_back(each.what + ": " + each.expected + ", " + each.found);
     return lines;
+  }
+  std::vector<std::string> not_judged(const std::string& text) { return short_of(text, true); }
+  std::vector<Shortfall> all_of(const std::string& text) {
+    files_.file("expect.json", text);
+    return shortfalls(read_expectation(files_.path() / "expect.json", machine_.root()), probe_machine(machine_.root()),
+                      sheets_, machine_.root());
   }
   std::string refused(const std::string& text) {
     files_.file("expect.json", text);
@@ -81,13 +88,127 @@ TEST_F(Expect, WithoutMemoryBlocksTheKernelsShareIsAdded) {
   EXPECT_THAT(short_of(R"({"schema":1,"memory":"16GiB"})"), testing::ElementsAre());
 }
 
-TEST_F(Expect, UnknownIsAShortfall) {
-  EXPECT_THAT(short_of(R"({"schema":1,"memory":"1GiB","cpu":{"model":"*"},"gpus":{"link_width":16}})"),
-              testing::ElementsAre("memory: 1 GiB, unknown", "gpus: at least 1, 0"));
+TEST_F(Expect, WhatIsUnknownIsNotJudged) {
+  const std::string file = R"({"schema":1,"memory":"1GiB","cpu":{"model":"*","cores":1,"isa":["avx2"]},"cpus":2,
+                               "swap":"1GiB","kernel":"6.*","bios":"2","mounts":["/home"],"clock_source":"tsc",
+                               "gpus":{"link_width":16}})";
+  EXPECT_THAT(short_of(file), testing::ElementsAre("gpus: at least 1, 0"));
+  EXPECT_THAT(not_judged(file),
+              testing::ElementsAre("cpu.cores: 1, unknown", "cpu.isa: avx2, unknown", "cpus: 2, unknown",
+                                   "memory: 1 GiB, unknown", "swap: 1 GiB, unknown", "mounts /home: mounted, unknown",
+                                   "kernel: 6.*, unknown", "clock_source: tsc, unknown", "bios: 2, unknown"));
   add_gpu(machine_, "0000:01:00.0", "ffff", 0);
-  EXPECT_THAT(short_of(R"({"schema":1,"gpus":{"count":1,"name":"*H100*","link_width":16}})"),
-              testing::ElementsAre("gpus.name 0000:01:00.0: *H100*, unknown (10de:ffff)",
-                                   "gpus.link_width 0000:01:00.0: 16, unknown"));
+  const std::string gpus = R"({"schema":1,"gpus":{"count":1,"name":"*H100*","link_width":16,"pcie":"x16 gen5",
+                                                   "nvlinks_active":18,"vbios":"96.*","driver":"570.*"}})";
+  EXPECT_THAT(
+      not_judged(gpus),
+      testing::ElementsAre("gpus.name 0000:01:00.0: *H100*, unknown (10de:ffff)",
+                           "gpus.link_width 0000:01:00.0: 16, unknown", "gpus.pcie 0000:01:00.0: x16 gen5, unknown",
+                           "gpus.nvlinks_active 0000:01:00.0: 18, unknown", "gpus.vbios 0000:01:00.0: 96.*, unknown"));
+  EXPECT_THAT(short_of(gpus), testing::ElementsAre("gpus.driver: 570.*, none loaded"));
+}
+
+class Rails : public Expect {
+ public:
+  // Four ports of one board.
+  Rails() {
+    for (const char* index : {"0", "1", "2", "3"}) {
+      set(index, "board_id", "MT_838").set(index, "fw_ver", "28.39.1002");
+      set(index, "ports/1/state", "4: ACTIVE").set(index, "ports/1/rate", "400 Gb/sec (4X NDR)");
+      set(index, "device/current_link_width", "16").set(index, "device/current_link_speed", "32.0 GT/s PCIe");
+    }
+  }
+  Rails& set(const std::string& index, const std::string& file, const std::string& text) {
+    machine_.file("sys/class/infiniband/mlx5_" + index + "/" + file, text);
+    return *this;
+  }
+  static std::string file(const std::string& count) {
+    return R"({"schema":1,"rails":[{"board_id":"MT_838",)" + count +
+           R"("rate":"400 Gb/s","pcie":"x16 gen5","firmware":"28.39.*"}]})";
+  }
+  const std::string exactly_ = file(R"("count":{"exactly":4},)");
+};
+
+TEST_F(Rails, AsBought) {
+  EXPECT_THAT(all_of(exactly_), testing::IsEmpty());
+  EXPECT_THAT(all_of(file("")), testing::IsEmpty());
+  EXPECT_THAT(all_of(R"({"schema":1,"rails":[{"count":3,"rate":400}]})"), testing::IsEmpty());
+}
+
+TEST_F(Rails, EveryPortThatLacksSomethingIsNamed) {
+  set("0", "ports/1/state", "1: DOWN").set("1", "ports/1/rate", "200 Gb/sec (4X HDR)");
+  set("2", "device/current_link_width", "8").set("3", "fw_ver", "28.40.1");
+  for (const std::string& count :
+       {std::string(), std::string(R"("count":4,)"), std::string(R"("count":{"exactly":4},)")})
+    EXPECT_THAT(
+        short_of(file(count)),
+        testing::ElementsAre("rails.state mlx5_0:1: ACTIVE, DOWN", "rails.rate mlx5_1:1: 400 Gb/s, 200 Gb/s",
+                             "rails.pcie mlx5_2:1: x16 gen5, x8 gen5", "rails.firmware mlx5_3:1: 28.39.*, 28.40.1"));
+  EXPECT_EQ(all_of(exactly_).front().device, "mlx5_0");
+}
+
+TEST_F(Rails, CountsAreAtLeastOrExact) {
+  set("4", "board_id", "MT_838").set("4", "ports/1/state", "1: DOWN");  // a spare port does not count
+  EXPECT_THAT(short_of(exactly_), testing::IsEmpty());
+  EXPECT_THAT(short_of(R"({"schema":1,"rails":[{"count":{"exactly":3}}]})"),
+              testing::Contains("rails: exactly 3 ports, 5 (mlx5_0:1, mlx5_1:1, mlx5_2:1, mlx5_3:1, mlx5_4:1)"));
+  EXPECT_THAT(short_of(R"({"schema":1,"rails":[{"board_id":"MT_9*","count":2}]})"),
+              testing::ElementsAre("rails: 2 of board MT_9*, 0"));
+}
+
+TEST_F(Rails, WhatIsUnknownMayHoldUnlessTooFewAreLeft) {
+  set("0", "fw_ver", "");
+  EXPECT_THAT(not_judged(exactly_), testing::ElementsAre("rails.firmware mlx5_0:1: 28.39.*, unknown"));
+  EXPECT_THAT(short_of(exactly_), testing::IsEmpty());
+  set("1", "ports/1/state", "1: DOWN");
+  EXPECT_THAT(short_of(exactly_), testing::ElementsAre("rails.state mlx5_1:1: ACTIVE, DOWN"));
+  EXPECT_THAT(not_judged(exactly_), testing::SizeIs(1));
+  EXPECT_THAT(all_of(file(R"("count":2,)")), testing::IsEmpty());
+}
+
+TEST_F(Expect, PortsOfUnknownRateAreNotJudged) {
+  machine_.file("sys/class/net/eth0/operstate", "up").file("sys/class/net/eth1/operstate", "up");
+  machine_.file("sys/class/net/eth0/speed", "100000");
+  EXPECT_THAT(all_of(R"({"schema":1,"ethernet":{"count":1,"rate":100}})"), testing::IsEmpty());
+  EXPECT_THAT(not_judged(R"({"schema":1,"ethernet":{"count":2,"rate":100}})"), testing::SizeIs(1));
+  EXPECT_THAT(short_of(R"({"schema":1,"ethernet":{"count":3,"rate":100}})"), testing::SizeIs(1));
+}
+
+TEST_F(Expect, ExactSizesAndGpuDirect) {
+  machine_.file("proc/meminfo", "MemTotal: 16000000 kB\nSwapTotal: 2097152 kB\nSwapFree: 2097152 kB");
+  EXPECT_THAT(short_of(R"({"schema":1,"swap":{"exactly":"2GiB"}})"), testing::IsEmpty());
+  EXPECT_THAT(short_of(R"({"schema":1,"swap":{"exactly":0}})"), testing::ElementsAre("swap: at most 0 B, 2 GiB"));
+  EXPECT_THAT(short_of(R"({"schema":1,"gpudirect":true})"),
+              testing::ElementsAre("gpudirect: true, false (no GPU with a driver)"));
+}
+
+TEST_F(Expect, EachShortfallIsAFindingOfItsPart) {
+  make_aws_p5(machine_);
+  files_.file("expect.json", R"({"schema":1,"gpus":{"vbios":"96.*","name":"*H200*"},"memory":"1TiB","kernel":"7.*"})");
+  Expectation expectation = read_expectation(files_.path() / "expect.json", machine_.root());
+  expectation.left_out = {"nhc.conf:2: check_ps_service sshd"};
+  std::vector<std::string> lines;
+  for (const Finding& one :
+       findings_of(expectation, shortfalls(expectation, probe_machine(machine_.root()), sheets_, machine_.root())))
+    lines.push_back(fmt::format("{} {} {} {}", one.id, word_of(one.severity), one.device, one.seen));
+  EXPECT_THAT(lines, testing::IsSupersetOf(
+                         {"expected-memory fault  memory: expected 1 TiB, found 32 GiB",
+                          "expected-gpu fault 0000:53:00.0 gpus.name 0000:53:00.0: expected *H200*, found NVIDIA H100 "
+                          "80GB HBM3",
+                          "expected-unread warning 0000:64:00.0 gpus.vbios 0000:64:00.0: expected 96.*, found unknown",
+                          "expected-unread warning  not taken over: nhc.conf:2: check_ps_service sshd"}));
+}
+
+TEST_F(Rails, AnInventoryHoldsOnItsMachine) {
+  make_aws_p5(machine_);
+  set("4", "ports/1/state", "1: DOWN").set("3", "fw_ver", "28.40.1");
+  machine_.file("proc/mounts", "filer:/home /home nfs4 rw 0 0\n/dev/sda1 / ext4 rw 0 0");
+  const Json inventory = inventory_of(probe_machine(machine_.root()), machine_.root());
+  EXPECT_EQ(inventory["gpus"]["count"], (Json{{"exactly", 2}}));
+  EXPECT_EQ(inventory["rails"].size(), 2u);
+  EXPECT_EQ(inventory["rails"][0]["count"], (Json{{"exactly", 3}}));
+  EXPECT_EQ(inventory["mounts"], (Json::array({{{"at", "/home"}, {"type", "nfs4"}}})));
+  EXPECT_THAT(all_of(inventory.dump()), testing::IsEmpty());
 }
 
 TEST_F(Expect, AGpuWithoutADriverIsNamedByItsSheet) {
@@ -123,15 +244,15 @@ TEST_F(Expect, PortsMountsAndVersionsAreCompared) {
   EXPECT_THAT(short_of(R"({"schema":1,"infiniband":{"count":1,"rate":400},"ethernet":{"count":{"exactly":1},"rate":100},
       "mounts":["/home",{"at":"/","type":"ext*","writable":true}],"swap":"2GiB","clock_source":"tsc"})"),
               testing::ElementsAre());
-  EXPECT_THAT(
-      short_of(R"({"schema":1,"infiniband":{"count":3,"rate":400},"ethernet":{"count":{"exactly":2}},
+  EXPECT_THAT(short_of(R"({"schema":1,"infiniband":{"count":3,"rate":400},"ethernet":{"count":{"exactly":2}},
       "mounts":["/scratch",{"at":"/home","source":"other:*","type":"lustre","writable":true}],"swap":"4GiB",
       "clock_source":"hpet","driver":"570.*"})"),
-      testing::ElementsAre("swap: 4 GiB, 2 GiB",
-                           "infiniband: 3 of 400 Gbit/s, 1 (mlx5_1:1 of 200 Gbit/s, mlx5_2:1 without a link)",
-                           "ethernet: exactly 2 with a link, 1", "mounts /scratch: mounted, not mounted",
-                           "mounts /home: other:*, filer:/home", "mounts /home: lustre, nfs4",
-                           "mounts /home: writable, read-only", "driver: 570.*, unknown", "clock_source: hpet, tsc"));
+              testing::ElementsAre("swap: 4 GiB, 2 GiB",
+                                   "infiniband: 3 of 400 Gbit/s, 1 (mlx5_1:1 of 200 Gbit/s, mlx5_2:1 without a link)",
+                                   "ethernet: exactly 2 with a link, 1", "mounts /scratch: mounted, not mounted",
+                                   "mounts /home: other:*, filer:/home", "mounts /home: lustre, nfs4",
+                                   "mounts /home: writable, read-only", "driver: 570.*, none loaded",
+                                   "clock_source: hpet, tsc"));
 }
 
 TEST_F(Expect, AnNhcFileIsReadAndWhatIsNotTakenOverIsNamed) {
@@ -171,6 +292,13 @@ TEST_F(Expect, BadFilesAreRefusedWithEveryError) {
   EXPECT_NE(refused(""), "");
   EXPECT_NE(refused(R"({"schema":1,"gpus":{"name":""}})"), "");
   EXPECT_NE(refused(R"({"schema":1,"cpu":[]})"), "");
+  for (const char* link : {"", "x16gen5", "16", "x", "gen", "x-1", "x16 gen5 fast"})
+    EXPECT_THAT(refused(fmt::format(R"({{"schema":1,"gpus":{{"pcie":"{}"}}}})", link)), HasSubstr("/gpus/pcie"))
+        << link;
+  EXPECT_THAT(refused(R"({"schema":1,"rails":[{"bord_id":"x"},{"rate":"fast"},{"state":1}]})"),
+              testing::AllOf(HasSubstr("/rails/0/bord_id"), HasSubstr("board_id"), HasSubstr("/rails/1/rate"),
+                             HasSubstr("/rails/2/state")));
+  EXPECT_THAT(refused(R"({"schema":1,"swap":{"exact":1},"cpus":{"exactly":"two"}})"), HasSubstr("/swap/exact"));
   EXPECT_THROW(read_expectation(files_.path() / "missing.json"), UsageError);
   EXPECT_THROW(read_expectation(files_.path()), UsageError);
 }
@@ -179,6 +307,8 @@ TEST(Shortfalls, AreOneLineEach) {
   EXPECT_EQ(shortfalls_text("want.json", Expectation(), {}), "\nwant.json: all held\n");
   EXPECT_EQ(shortfalls_text("want.json", Expectation(), {{"cpu.cores", "64", "32"}}),
             "\nwant.json: 1 shortfall\n  cpu.cores: expected 64, found 32\n");
+  EXPECT_EQ(shortfalls_text("want.json", Expectation(), {{"kernel", "6.*", "unknown", "", true}}),
+            "\nwant.json: all that was judged held\n  not judged: kernel: expected 6.*, found unknown\n");
   Expectation other;
   other.left_out = {"nhc.conf:2: check_ps_service sshd"};
   EXPECT_EQ(shortfalls_text("nhc.conf", other, {}),
