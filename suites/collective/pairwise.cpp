@@ -16,6 +16,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <set>
 
 namespace assay::collective {
 
@@ -33,7 +34,8 @@ class PairwiseCase final : public Case {
     if (params_.in_place) return "pairwise has no in-place form";
     if (params_.batching == Protocol::Batching::graph) return "pairwise times single messages, not graphs of them";
     if (params_.registered) return "pairwise: only the communicator of the whole world supports registered buffers";
-    if (params_.rails && !on_several_hosts(hosts_of_ranks(context.comm))) return "one host has no rails to another";
+    if (params_.rails)
+      if (const auto why = why_no_rails(hosts_of_ranks(context.comm))) return why;
     if (layout_of(Op::send_recv, params_.bytes, params_.dtype, context.comm.size()).count == 0)
       return fmt::format("{} bytes hold no element of {}", params_.bytes, assay::name_of(params_.dtype));
     return std::nullopt;
@@ -116,6 +118,13 @@ class PairwiseCase final : public Case {
 
   static bool on_several_hosts(const std::vector<std::string>& hosts) {
     return std::ranges::adjacent_find(hosts, std::ranges::not_equal_to()) != hosts.end();
+  }
+
+  static std::optional<std::string> why_no_rails(const std::vector<std::string>& hosts) {
+    const std::size_t distinct = std::set<std::string>(hosts.begin(), hosts.end()).size();
+    if (distinct == 1) return "one host has no rails to another";
+    if (distinct == hosts.size()) return "each host has one rank: op=pairwise measures the same";
+    return std::nullopt;
   }
 
   // The first rank of each host, or each with those of its number on other hosts; all ranks of a single host.

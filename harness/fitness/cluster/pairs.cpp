@@ -2,6 +2,7 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/fitness/cluster/slow_links.h"
 #include "harness/fitness/floors/judge.h"
 #include "harness/statistics/statistics.h"
 
@@ -93,51 +94,121 @@ std::set<std::string> judge_pairs(const Record& record, double share, HostChecks
   return suspects;
 }
 
+std::set<std::string> judge_rails(const Record& record, double share, HostChecks& checks) {
+  const Matrix& whole = *record.matrix;
+  std::vector<std::string> hosts;
+  std::map<std::string, std::size_t> place;
+  for (const int rank : whole.ranks) {
+    const auto& name = hosts.emplace_back(record.host_of(rank));
+    place.emplace(name, place.size());
+  }
+  if (hosts.size() < min_fleet || place.size() < hosts.size()) return {};
+  const bool higher = whole.better == Better::higher;
+  RailTimes times(hosts.size(), record.rails.size());
+  for (std::size_t rail = 0; rail < record.rails.size(); ++rail) {
+    const Matrix& matrix = record.rails[rail];
+    for (std::size_t i = 0; i < matrix.ranks.size(); ++i)
+      for (std::size_t j = 0; j < matrix.ranks.size(); ++j) {
+        const auto from = place.find(record.host_of(matrix.ranks[i])), to = place.find(record.host_of(matrix.ranks[j]));
+        if (i != j && from != place.end() && to != place.end())
+          times.at(from->second, to->second, rail) = static_cast<float>(higher ? 1 / matrix.at(i, j) : matrix.at(i, j));
+      }
+  }
+  const SlowLinks found =
+      explain_slow_links(std::move(times), {},
+                         higher ? SlowLimits{SlowLimits().least, 1 / share} : SlowLimits{slow_latency, slow_latency});
+  const auto figure = [&](double slower) {
+    const double seconds = slower * found.usual;
+    return format_quantity(higher ? 1 / seconds : seconds, whole.unit);
+  };
+  std::set<std::string> suspects;
+  const auto blame = [&](std::size_t one, Fitness state, const char* part, const std::string& device,
+                         const std::string& line) {
+    if (!checks.contains(hosts[one])) return;
+    suspects.insert(hosts[one]);
+    checks[hosts[one]].blame(part, device);
+    add_line(checks[hosts[one]], state, fmt::format("{}: {}, the usual link {}", record.key, line, figure(1)));
+  };
+  const auto blame_pair = [&](std::size_t a, std::size_t b, const std::string& where, double there, double back) {
+    const std::string& from = hosts[a];
+    const std::string& to = hosts[b];
+    const std::string line = fmt::format("{} - {} is slow on {}: {} from {} and {} from {}", from, to, where,
+                                         figure(there), from, figure(back), to);
+    for (const std::size_t one : {a, b})
+      blame(one, Fitness::unsure, "pair", fmt::format("{} - {}", std::min(from, to), std::max(from, to)), line);
+  };
+  for (const SlowCause& cause : found.causes) {
+    if (cause.kind == SlowCause::Kind::pair) {
+      const std::string rails = fmt::format("{} of {}", cause.slow, plural(cause.links, "rail"));
+      blame_pair(cause.hosts[0], cause.hosts[1], rails, cause.sending, cause.receiving);
+      continue;
+    }
+    const std::string rail = cause.rail ? fmt::format("rail {}", *cause.rail) : std::string();
+    blame(
+        cause.hosts.front(), Fitness::fail, "port", rail,
+        fmt::format("{}{} of {} to others are slow: {} in sending and {} in receiving", rail.empty() ? "" : rail + ": ",
+                    cause.slow, plural(cause.links, "link"), figure(cause.sending), figure(cause.receiving)));
+  }
+  for (const SlowLink& one : found.left)
+    blame_pair(one.from, one.to, fmt::format("rail {}", one.rail), one.there, one.back);
+  return suspects;
+}
+
+namespace {
+
+// Absent if the matrices are not of one kind.
+std::optional<double> keep_better(const Record& record, Matrix& matrix, const Record& other, const Matrix& again,
+                                  const std::set<std::string>& suspects) {
+  const std::size_t n = matrix.ranks.size(), m = again.ranks.size();
+  if (matrix.unit != again.unit || matrix.values.size() != n * n || again.values.size() != m * m) return std::nullopt;
+  const auto better = [&](double a, double b) {
+    return !std::isfinite(a)                 ? b
+           : !std::isfinite(b)               ? a
+           : matrix.better == Better::higher ? std::max(a, b)
+                                             : std::min(a, b);
+  };
+  std::map<std::pair<std::string, std::string>, double> values;
+  std::map<std::string, double> sends, receives;  // the best of each host
+  const auto keep = [&](std::map<std::string, double>& best, const std::string& host, double value) {
+    const auto [place, fresh] = best.try_emplace(host, value);
+    if (!fresh) place->second = better(place->second, value);
+  };
+  for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t j = 0; j < m; ++j) {
+      const double value = again.values[i * m + j];
+      const std::string from = other.host_of(again.ranks[i]), to = other.host_of(again.ranks[j]);
+      if (from == to || !std::isfinite(value)) continue;
+      values[{from, to}] = value;
+      keep(sends, from, value), keep(receives, to, value);
+    }
+  std::optional<double> slowest;
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < n; ++j) {
+      double& value = matrix.values[i * n + j];
+      const std::string from = record.host_of(matrix.ranks[i]), to = record.host_of(matrix.ranks[j]);
+      if (from == to || !std::isfinite(value)) continue;
+      if (const auto found = values.find({from, to}); found != values.end())
+        value = better(value, found->second);
+      else if (sends.contains(from) && suspects.contains(from))
+        value = better(value, sends[from]);
+      else if (receives.contains(to) && suspects.contains(to))
+        value = better(value, receives[to]);
+      slowest = !slowest || better(*slowest, value) == *slowest ? value : *slowest;
+    }
+  return slowest;
+}
+
+}  // namespace
+
 void keep_better_pairs(RunData& first, const RunData& again, const std::set<std::string>& suspects) {
   for (Record& record : first.records) {
     const auto other = std::ranges::find_if(again.records, [&](const Record& one) {
-      return one.key == record.key && one.status == Status::ok && one.matrix && record.matrix &&
-             one.matrix->unit == record.matrix->unit;
+      return one.key == record.key && one.status == Status::ok && one.matrix && record.matrix;
     });
     if (other == again.records.end() || record.status != Status::ok) continue;
-    Matrix& matrix = *record.matrix;
-    const std::size_t n = matrix.ranks.size(), m = other->matrix->ranks.size();
-    if (matrix.values.size() != n * n || other->matrix->values.size() != m * m) continue;
-    const auto better = [&](double a, double b) {
-      return !std::isfinite(a)                 ? b
-             : !std::isfinite(b)               ? a
-             : matrix.better == Better::higher ? std::max(a, b)
-                                               : std::min(a, b);
-    };
-    const auto host_at = [](const Record& of, std::size_t i) { return of.host_of(of.matrix->ranks[i]); };
-    std::map<std::pair<std::string, std::string>, double> values;
-    std::map<std::string, double> sends, receives;  // the best of each host
-    const auto keep = [&](std::map<std::string, double>& best, const std::string& host, double value) {
-      const auto [place, fresh] = best.try_emplace(host, value);
-      if (!fresh) place->second = better(place->second, value);
-    };
-    for (std::size_t i = 0; i < m; ++i)
-      for (std::size_t j = 0; j < m; ++j) {
-        const double value = other->matrix->values[i * m + j];
-        const std::string from = host_at(*other, i), to = host_at(*other, j);
-        if (from == to || !std::isfinite(value)) continue;
-        values[{from, to}] = value;
-        keep(sends, from, value), keep(receives, to, value);
-      }
-    std::optional<double> slowest;
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = 0; j < n; ++j) {
-        double& value = matrix.values[i * n + j];
-        const std::string from = host_at(record, i), to = host_at(record, j);
-        if (from == to || !std::isfinite(value)) continue;
-        if (const auto found = values.find({from, to}); found != values.end())
-          value = better(value, found->second);
-        else if (sends.contains(from) && suspects.contains(from))
-          value = better(value, sends[from]);
-        else if (receives.contains(to) && suspects.contains(to))
-          value = better(value, receives[to]);
-        slowest = !slowest || better(*slowest, value) == *slowest ? value : *slowest;
-      }
+    const auto slowest = keep_better(record, *record.matrix, *other, *other->matrix, suspects);
+    for (std::size_t rail = 0; rail < std::min(record.rails.size(), other->rails.size()); ++rail)
+      keep_better(record, record.rails[rail], *other, other->rails[rail], suspects);
     for (Metric& metric : record.metrics)
       if (metric.name.starts_with("slowest_pair_") && slowest) metric.value = slowest, metric.ci95.reset();
   }

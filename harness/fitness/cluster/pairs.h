@@ -22,6 +22,10 @@ inline constexpr double slow_latency = 3;  // times the median's: small messages
 // fault of either. Returns these hosts.
 std::set<std::string> judge_pairs(const Record& record, double share, HostChecks& checks);
 
+// As judge_pairs, of a record with rails: a host or a port whose links are slow fails, by what explains the slow links
+// (slow_links.h); a way or a single link that is slow by itself may be the fault of either end.
+std::set<std::string> judge_rails(const Record& record, double share, HostChecks& checks);
+
 // Pairs of hosts that were measured again count with the better figure. Pairs of a suspect with hosts that took no part
 // then count with its best figure of that time: all of them were slow because of its port, or for a while. The metrics
 // of slowest pairs follow.

@@ -45,7 +45,10 @@ double median_of(std::vector<double>& values) { return values.empty() ? 0 : medi
 class Explanation {
  public:
   Explanation(RailTimes times, std::span<const std::size_t> leaf_of, SlowLimits limits)
-      : times_(std::move(times)), hosts_(times_.hosts()), rails_(times_.rails()) {
+      : most_(std::max(limits.least, limits.most)),
+        times_(std::move(times)),
+        hosts_(times_.hosts()),
+        rails_(times_.rails()) {
     if (leaf_of.size() == hosts_) leaf_of_.assign(leaf_of.begin(), leaf_of.end());
     for (std::size_t host = 0; host < leaf_of_.size(); ++host) {
       if (leaf_of_[host] >= leaves_.size()) leaves_.resize(leaf_of_[host] + 1);
@@ -65,6 +68,7 @@ class Explanation {
     while (const auto next = largest()) accept(*next);
     name_pairs();
     found_.unexplained = all_.slow;
+    list_left();
     std::ranges::stable_sort(found_.causes, std::greater(), &SlowCause::slow);
     return std::move(found_);
   }
@@ -118,7 +122,7 @@ class Explanation {
     });
     constexpr double sigmas = 4;
     const double sigma = 1.4826 * median_of(differences) / std::sqrt(2.0);
-    found_.limit = std::clamp(std::exp(sigmas * sigma), limits.least, std::max(limits.least, limits.most));
+    found_.limit = std::clamp(std::exp(sigmas * sigma), limits.least, most_);
   }
 
   // Adds the link to all that it belongs to, or takes it away.
@@ -237,6 +241,17 @@ class Explanation {
       }
   }
 
+  void list_left() {
+    each_link([&](std::size_t a, std::size_t b, std::size_t rail) {
+      if (slower(a, b, rail) > most_ * found_.usual)
+        found_.left.push_back({a, b, rail, times_.at(a, b, rail) / found_.usual, times_.at(b, a, rail) / found_.usual});
+    });
+    std::ranges::stable_sort(found_.left, std::greater(),
+                             [](const SlowLink& one) { return std::fmax(one.there, one.back); });
+    if (found_.left.size() > max_left) found_.left.resize(max_left);
+  }
+
+  double most_;
   RailTimes times_;
   std::size_t hosts_, rails_;
   std::vector<std::size_t> leaf_of_;

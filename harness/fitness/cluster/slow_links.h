@@ -43,12 +43,20 @@ struct SlowCause {
   double sending = 0, receiving = 0;
 };
 
+// A slow link that no cause explains. `there` and `back`: times the usual time.
+struct SlowLink {
+  std::size_t from = 0, to = 0, rail = 0;
+  double there = 0, back = 0;
+};
+
 struct SlowLinks {
   double usual = 0;               // seconds
   double limit = 0;               // times the usual: a link beyond it is slow
   std::vector<SlowCause> causes;  // those that explain most first
   std::size_t links = 0, slow = 0, unexplained = 0;
+  std::vector<SlowLink> left;  // of the unexplained, those beyond SlowLimits::most; the slowest, at most max_left
 };
+inline constexpr std::size_t max_left = 100;
 
 // When a link is slow: `least` times the usual, or more where the two directions of links differ by chance, but never
 // more than `most` times.

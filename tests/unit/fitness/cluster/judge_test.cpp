@@ -577,5 +577,58 @@ TEST(AcceptWorld, AFloorOfTheWholeWorldIsOfAllUnlessOneHostHoldsItBack) {
   EXPECT_TRUE(with_straggler.repeat);
 }
 
+// Four hosts with two rails each, 10 GB/s everywhere.
+Record rails_of_four() {
+  const std::vector<std::string> hosts = {"a", "a", "b", "b", "c", "c", "d", "d"};
+  Record record = world(hosts, "collective/op=rails/bytes=1");
+  record.world_nodes = 4;
+  std::vector<double> values(16, 10e9);
+  for (std::size_t host = 0; host < 4; ++host) values[5 * host] = not_measured;
+  for (const int rail : {0, 1})
+    record.rails.push_back({"bandwidth", "B/s", Better::higher, {rail, rail + 2, rail + 4, rail + 6}, values});
+  record.matrix = record.rails.front();
+  return record;
+}
+
+TEST(AcceptPairs, TheSlowPortOfARailIsNamed) {
+  Record record = rails_of_four();
+  for (const std::size_t other : {0, 1, 3}) record.rails[1].values[4 * other + 2] = 4e9;  // c receives on rail 1
+  const std::vector<std::string> hosts = {"a", "b", "c", "d"};
+  const WorldChecks found = judge_world(run_of({record}), hosts, {});
+  for (const std::string& host : hosts)
+    EXPECT_EQ(state(found.checks, host), host == "c" ? Fitness::fail : Fitness::pass) << host;
+  EXPECT_THAT(
+      text(found.checks.at("c")),
+      HasSubstr("rail 1: 3 of 3 links to others are slow: 10 GB/s in sending and 4 GB/s in receiving, the usual "
+                "link 10 GB/s"));
+  EXPECT_THAT(found.checks.at("c").culprits, ElementsAre(FailedPart{"port", "rail 1"}));
+  EXPECT_THAT(found.slow, ElementsAre("c"));
+}
+
+TEST(AcceptPairs, ASlowWayOrLinkMayBeTheFaultOfEitherEnd) {
+  Record record = rails_of_four();
+  for (Matrix& rail : record.rails) rail.values[1] = rail.values[4] = 2e9;  // a - b
+  const std::vector<std::string> hosts = {"a", "b", "c", "d"};
+  WorldChecks found = judge_world(run_of({record}), hosts, {});
+  EXPECT_THAT(text(found.checks.at("b")), HasSubstr("a - b is slow on 2 of 2 rails: 2 GB/s from a and 2 GB/s from b"));
+  EXPECT_EQ(state(found.checks, "a"), Fitness::unsure);
+  EXPECT_EQ(state(found.checks, "c"), Fitness::pass);
+  record = rails_of_four();
+  record.rails[0].values[4 * 2 + 3] = 1e9;  // c -> d
+  found = judge_world(run_of({record}), hosts, {});
+  EXPECT_THAT(text(found.checks.at("c")), HasSubstr("c - d is slow on rail 0: 1 GB/s from c and 10 GB/s from d"));
+  EXPECT_EQ(state(found.checks, "d"), Fitness::unsure);
+  EXPECT_EQ(state(found.checks, "a"), Fitness::pass);
+}
+
+TEST(AcceptPairs, RailsMeasuredAgainCountWithTheBetterFigure) {
+  Record record = rails_of_four(), again = rails_of_four();
+  for (const std::size_t other : {0, 1, 3}) record.rails[1].values[4 * other + 2] = 4e9;
+  RunData first = run_of({record});
+  keep_better_pairs(first, run_of({again}), {"c"});
+  EXPECT_EQ(first.records.front().rails[1].values[2], 10e9);
+  EXPECT_EQ(state(judge_world(first, {"a", "b", "c", "d"}, {}).checks, "c"), Fitness::pass);
+}
+
 }  // namespace
 }  // namespace assay::fitness

@@ -105,6 +105,10 @@ TEST(SlowLinks, ASingleSlowLinkIsUnexplained) {
   EXPECT_TRUE(found.causes.empty());
   EXPECT_EQ(found.slow, 1u);
   EXPECT_EQ(found.unexplained, 1u);
+  ASSERT_EQ(found.left.size(), 1u);
+  EXPECT_EQ(found.left[0].from, 0u);
+  EXPECT_EQ(found.left[0].to, 2u);
+  EXPECT_NEAR(found.left[0].back, 3, 1e-6);
 }
 
 TEST(SlowLinks, APairIsNamedIfAllOfItsRailsAreSlow) {
