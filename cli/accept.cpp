@@ -4,6 +4,7 @@
 #include "cli/catalogue.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "harness/core/clock.h"
 #include "harness/core/files.h"
 #include "harness/core/secrets.h"
 #include "harness/core/streams.h"
@@ -15,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -53,7 +55,9 @@ ExitCode run_accept(const AcceptOptions& options) {
   });
   std::optional<fitness::AuditedFleet> audit;
   if (request.asks_hosts) {
+    const Clock::time_point began = trials.now();
     audit = accept::audit_hosts(request, trials, {});
+    request.state.seconds = std::chrono::duration<double>(trials.now() - began).count();
     if (!audit) return ExitCode::no_data;
     accept::settle(request, *audit);
   }
