@@ -74,7 +74,7 @@ ExitCode run_accept(const AcceptOptions& options) {
   say_text(schedule);
   lock = std::make_unique<RunLock>(dir);
   const bool with_serials = request.state.with_serials;
-  const accept::Result result = accept::run(std::move(request), trials, dir);
+  const accept::Result result = accept::run(std::move(request), trials, dir, cache_folder() / "accept-suspicions.json");
   publish(options, result.table, with_serials, dir);
   if (result.table.finished)
     say("assay: table: {}\n", (dir / "accept.html").string());
