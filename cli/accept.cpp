@@ -4,6 +4,7 @@
 #include "cli/catalogue.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "harness/core/clock.h"
 #include "harness/core/files.h"
 #include "harness/core/secrets.h"
 #include "harness/core/streams.h"
@@ -15,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -53,7 +55,9 @@ ExitCode run_accept(const AcceptOptions& options) {
   });
   std::optional<fitness::AuditedFleet> audit;
   if (request.asks_hosts) {
+    const Clock::time_point began = trials.now();
     audit = accept::audit_hosts(request, trials, {});
+    request.state.seconds = std::chrono::duration<double>(trials.now() - began).count();
     if (!audit) return ExitCode::no_data;
     accept::settle(request, *audit);
   }
@@ -70,7 +74,7 @@ ExitCode run_accept(const AcceptOptions& options) {
   say_text(schedule);
   lock = std::make_unique<RunLock>(dir);
   const bool with_serials = request.state.with_serials;
-  const accept::Result result = accept::run(std::move(request), trials, dir);
+  const accept::Result result = accept::run(std::move(request), trials, dir, cache_folder() / "accept-suspicions.json");
   publish(options, result.table, with_serials, dir);
   if (result.table.finished)
     say("assay: table: {}\n", (dir / "accept.html").string());

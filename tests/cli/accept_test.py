@@ -210,8 +210,8 @@ class Accept(AssayCase):
         self.assertIn("about", done.stdout)
 
     def test_a_level_that_does_not_fit_is_refused_and_leaves_no_folder(self):
-        self.plan({"family": "memory", "op": "copy", "bytes": "900TiB"}, name="levels/huge.json")
-        self.level("huge", host=["huge"])
+        self.plan({"family": "memory", "op": "copy", "bytes": "900TiB"}, name="levels/large.json")
+        self.level("huge", host=["large"])
         self.refused("accept", "--device", "cpu", "--level", "levels/huge.json", "--out", "out", says="memory")
         self.assertFalse((self.dir / "out").exists())
 

@@ -6,6 +6,7 @@
 #include "harness/core/streams.h"
 #include "harness/fitness/accept/majority.h"
 #include "harness/fitness/accept/stages.h"
+#include "harness/fitness/accept/suspicions.h"
 #include "harness/fitness/sent.h"
 
 #include <fmt/format.h>
@@ -112,7 +113,7 @@ void begin(const fs::path& dir, const State& state) {
   write_state(dir, state);
 }
 
-Result run(Request request, Trials& trials, const fs::path& dir) {
+Result run(Request request, Trials& trials, const fs::path& dir, const fs::path& past) {
   const Clock::time_point began = trials.now();
   Stages stages(request, trials, dir);
   Result result;
@@ -120,13 +121,17 @@ Result run(Request request, Trials& trials, const fs::path& dir) {
   table.finished = stages.run();
   request.state.seconds += std::chrono::duration<double>(trials.now() - began).count();
   write_state(dir, request.state);
+  std::vector<std::string> notes;
   for (AcceptedHost& host : stages.hosts()) fitness::escalate(host);
+  if (table.finished && !past.empty() && !stages.is_drill())
+    escalate_over_time(stages.hosts(), request.state, past, notes);
   explain_not_run(request, stages.hosts());
   table.level = request.level.name;
   table.started = request.state.started;
   table.seconds = request.state.seconds;
   table.hosts = stages.hosts();
   table.notes = stages.notes();
+  table.notes.insert(table.notes.end(), notes.begin(), notes.end());
   table.compared = stages.compared();
   table.figures = stages.figures();
   if (table.finished) collect_evidence(table, request.state, stages.audit(), dir);

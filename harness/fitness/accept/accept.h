@@ -22,7 +22,8 @@ struct Result {
 void begin(const std::filesystem::path& dir, const State& state);
 
 // Runs the stages, or what is left of them, in a folder that holds the request's state. Evidence of hosts that failed
-// is put below it. After a signal the table is what was seen so far. Throws as Stages::run() does.
-Result run(Request request, Trials& trials, const std::filesystem::path& dir);
+// is put below it. After a signal the table is what was seen so far. `past`: the file of what acceptances suspected,
+// which drills leave alone; empty: none. Throws as Stages::run() does.
+Result run(Request request, Trials& trials, const std::filesystem::path& dir, const std::filesystem::path& past = {});
 
 }  // namespace assay::accept

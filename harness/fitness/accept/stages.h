@@ -35,6 +35,7 @@ class Stages {
   std::vector<fitness::WorldFigure> figures() const;  // in the order of the stages
   // What readers must know: that this is a drill, and which cases ran nowhere.
   std::vector<std::string> notes() const;
+  bool is_drill() const { return !drills_.empty(); }
   // Whether the tool failed, not a host.
   bool broke() const { return broke_; }
 

@@ -72,7 +72,9 @@ struct AcceptedHost {
 std::string text_of(const FailedPart& culprit, const AcceptedHost& host);
 // Those of the checks that failed, else of those that are inconclusive.
 std::vector<FailedPart> culprits_of(const AcceptedHost& host);
-// A part that several checks suspect without being sure fails the last of them.
+// Which checks suspect a part, by its text, without being sure.
+std::map<std::string, std::vector<std::string>> suspicions_of(const AcceptedHost& host);
+// A part that several checks suspect fails the last of them.
 void escalate(AcceptedHost& host);
 // By part, the devices that commands are for, "" where it is not known which.
 std::map<VendorPart, std::set<std::string>> vendor_parts(const AcceptedHost& host, bool has_gpus);

@@ -51,12 +51,16 @@ std::vector<FailedPart> culprits_of(const AcceptedHost& host) {
   return all.culprits;
 }
 
-void escalate(AcceptedHost& host) {
-  std::map<std::string, std::vector<std::string>> suspected;  // checks by part
+std::map<std::string, std::vector<std::string>> suspicions_of(const AcceptedHost& host) {
+  std::map<std::string, std::vector<std::string>> suspected;
   for (const std::string_view name : accept_checks)
     if (const auto check = host.checks.find(name); check != host.checks.end() && check->second.state == Fitness::unsure)
       for (const FailedPart& one : check->second.culprits) suspected[text_of(one, host)].emplace_back(name);
-  for (const auto& [part, checks] : suspected)
+  return suspected;
+}
+
+void escalate(AcceptedHost& host) {
+  for (const auto& [part, checks] : suspicions_of(host))
     if (checks.size() >= 2)
       host.checks[checks.back()].note(Fitness::fail,
                                       fmt::format("{} is suspected in several checks: {}", part, joined(checks)));

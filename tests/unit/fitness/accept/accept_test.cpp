@@ -235,6 +235,39 @@ TEST_F(Acceptances, AHostThatIsLostWhilePairsAreMeasuredAgainBlamesNobodyElse) {
   EXPECT_EQ(state(result, "e", "pairs"), Fitness::pass);
 }
 
+TEST_F(Acceptances, ASuspicionThatReturnsFailsTheThirdTime) {
+  hosts({"a", "b", "c", "d", "e"});
+  for (const char* name : {"pairs", "pairs-2"})
+    trials_.answers[name] = [](const Trial& trial) {
+      TrialResult result = pairs_of(trial, "");
+      Matrix& matrix = *result.run->records.front().matrix;
+      const Hosts names = hosts_of(trial);
+      const auto at = [&](const char* host) {
+        return static_cast<std::size_t>(std::ranges::find(names, host) - names.begin());
+      };
+      matrix.values[at("b") * names.size() + at("c")] = 1;
+      return result;
+    };
+  const auto past = folder_.path() / "cache" / "suspicions.json";
+  const auto accept_on = [&](const std::string& day) {
+    test::TemporaryFolder folder;
+    request_.state.started = day + "T00:00:00Z";
+    return run(request_, trials_, folder.path(), past);
+  };
+  EXPECT_EQ(accept_on("2025-01-01").code(), ExitCode::no_data);  // too long ago to count later
+  EXPECT_EQ(accept_on("2026-01-01").code(), ExitCode::no_data);
+  EXPECT_EQ(accept_on("2026-01-02").code(), ExitCode::no_data);
+  EXPECT_EQ(accept_on("2026-01-02").code(), ExitCode::no_data);  // the same acceptance, continued
+  const Result third = accept_on("2026-01-03");
+  EXPECT_EQ(third.code(), ExitCode::failed);
+  EXPECT_THAT(evidence(third, "b", "pairs"), HasSubstr("pair b - c is suspected in 3 acceptances since 2026-01-01"));
+  EXPECT_EQ(state(third, "a", "pairs"), Fitness::pass);
+  std::ofstream(past) << "{";
+  const Result broken = accept_on("2026-01-04");
+  EXPECT_EQ(broken.code(), ExitCode::no_data);
+  EXPECT_THAT(broken.table.notes, testing::Contains(HasSubstr("what earlier acceptances suspected is not known")));
+}
+
 TEST_F(Acceptances, AWorldIsRepeatedWithoutTheHostThatItLost) {
   hosts({"a", "b", "c", "d"});
   trials_.answers["pairs"] = [](const Trial&) { return lost({"c", "elsewhere"}, "x\n"); };

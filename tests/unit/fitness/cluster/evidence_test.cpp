@@ -72,6 +72,20 @@ TEST(Culprits, AreNamedByIndexAndAddress) {
   EXPECT_THAT(all, testing::ElementsAre("GPU 1 (0000:5d:00.0)", "GPU 0 (0000:1b:00.0)", "port", "pair a - b"));
 }
 
+TEST(Culprits, APartThatTwoChecksSuspectFails) {
+  AcceptedHost host{.host = "a"};
+  for (const char* check : {"host", "training"}) {
+    host.checks[check].note(Fitness::unsure, "x");
+    host.checks[check].blame("gpu", "0000:1b:00.0");
+  }
+  host.checks["pairs"].note(Fitness::unsure, "x"), host.checks["pairs"].blame("pair", "a - b");
+  escalate(host);
+  EXPECT_EQ(host.checks["host"].state, Fitness::unsure);
+  EXPECT_EQ(host.checks["pairs"].state, Fitness::unsure);
+  EXPECT_EQ(host.checks["training"].state, Fitness::fail);
+  EXPECT_EQ(host.checks["training"].evidence.back(), "GPU 0000:1b:00.0 is suspected in several checks: host, training");
+}
+
 TEST(Culprits, DecideWhichVendorIsAsked) {
   using testing::ElementsAre;
   using testing::Pair;
