@@ -2,7 +2,7 @@
 #include "harness/core/plain_text.h"
 #include "harness/json/json.h"
 #include "reports/compare/comparison.h"
-#include "reports/compare/pareto.h"
+#include "reports/compare/costs.h"
 #include "reports/compare/words.h"
 
 #include "harness/core/text.h"
@@ -53,7 +53,7 @@ class Builder {
     add_environment();
     add_broken();
     add_cases();
-    for (Section& section : cost_comparison(c_, options_.prices)) document_.sections.push_back(std::move(section));
+    if (auto costs = cost_comparison(c_, options_.prices)) document_.sections.push_back(std::move(*costs));
     add_left_out();
     add_problems();
     add_figures();

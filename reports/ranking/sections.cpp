@@ -42,9 +42,9 @@ std::vector<Basis> bases_of(const RankedCase& ranked) {
 Bars bars_of(const Ranking& ranking, const RankedCase& ranked, const std::string& id) {
   Bars bars{
       id, case_title(*ranked.record), "Bar: the figure; whiskers: its 95 % interval. All bars have one scale.", {}, {}};
-  double end = 0;
-  for (const Row& row : ranked.rows)
-    end = std::max(end, 1.05 * row.figure.interval.value_or(Interval{0, row.figure.value}).high);
+  std::vector<Estimate> figures;
+  for (const Row& row : ranked.rows) figures.push_back(row.figure);
+  const double end = 1.05 * std::ranges::max(shown_values(figures, true));
   for (const Row& row : ranked.rows) {
     BarRow bar{ranking.kinds[row.kind].name, quantity_text(row.figure, ranked.metric->unit), {row.figure.value / end}};
     if (row.figure.interval) {

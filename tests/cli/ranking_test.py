@@ -108,11 +108,24 @@ class Ranking(AssayCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn(said, done.stderr)
 
-    def test_another_currency_is_refused(self):
+    def test_two_currencies_are_refused_wherever_prices_are_read(self):
         runs = self.machines([1])
-        done = self.assay("report", *runs, "--prices", self.prices("EUR"))
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("USD", done.stderr)
+        euros = {"instance_type": "p4de.24xlarge", "gpu": "x", "gpus": 8, "price": 25, "currency": "EUR"}
+        contract = {"schema": 1, "source": "contract", "date": "2026-11-14", "currency": "USD"}
+        table = "InstanceType,AcceleratorName,AcceleratorCount,Price,Currency,Source,Date\n"
+        files = {
+            self.prices("EUR"): "prices.json: /currency",
+            self.write("mixed.json", {**contract, "prices": [{**euros, "instance_type": "p5.48xlarge", "currency": "USD"},
+                                                             euros]}): "mixed.json: /prices/1/currency",
+            self.write("mixed.csv", table + "p5.48xlarge,x,8,55.04,USD,contract,2026-11-14\n"
+                                            "p4de.24xlarge,x,8,25,EUR,contract,2026-11-14\n"): "mixed.csv: line 3"}
+        for file, place in files.items():
+            for words in (["report", *runs, "--json=out.json"], ["compare", *runs[:2]],
+                          ["size", "llama-1b", "--tokens", "1B", "--count", "8"], ["project", *runs, "--ranks", "16"],
+                          ["diagnose", *runs], ["export", "csv", *runs, "--out", "out.csv"], ["list", "prices"]):
+                with self.subTest(place, command=words[0]):
+                    self.refused(*words, "--prices", file, says=[place, '"EUR"', "costs are in USD; convert the price"])
+        self.assertFalse((self.dir / "out.json").exists())
 
 
 if __name__ == "__main__":
