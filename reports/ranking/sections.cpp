@@ -195,9 +195,13 @@ std::vector<Section> sections_of(const Ranking& ranking, std::optional<double> i
   const std::span all(ranking.cases);
   for (std::size_t i = 0; i < in_words(ranking); ++i) {
     Section& into = i == 0 ? section : rest;
-    for (const std::string& sentence : sentences_of(ranking, all[i])) into.blocks.push_back(Text{sentence});
+    const auto say = [&] {
+      for (const std::string& sentence : sentences_of(ranking, all[i])) into.blocks.push_back(Text{sentence});
+    };
+    if (i == 0) say();
     into.blocks.push_back(bars_of(ranking, all[i], fmt::format("ranking_bars_{}", i + 1)));
     into.blocks.push_back(table_of(ranking, all[i], fmt::format("ranking_{}", i + 1)));
+    if (i > 0) say();  // below the title that names the case
     if (i == 0) into.blocks.push_back(legend(ranking));
     if (items)
       if (auto bill = bill_of(ranking, all[i], *items, fmt::format("ranking_bill_{}", i + 1)))

@@ -97,7 +97,7 @@ Bars bars_of(const std::vector<const Sized*>& shown, bool priced) {
   for (const Sized* each : shown)
     if (const auto all = expected(each)) figures.push_back(*all);
   if (figures.empty()) return bars;
-  const double end = std::ranges::max(shown_values(figures, true));
+  const double end = 1.05 * std::ranges::max(shown_values(figures, true));
   for (const Sized* each : shown)
     if (const auto all = expected(each))
       bars.rows.push_back({name_of(each->candidate),

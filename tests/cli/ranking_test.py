@@ -1,6 +1,8 @@
 """assay report of several machines: which is the fastest, which the cheapest, and what is too close to tell."""
 
+import csv
 import json
+import re
 import unittest
 
 from assay_case import AssayCase
@@ -71,6 +73,55 @@ class Ranking(AssayCase):
         # One kind of machine on both sides has no ranking.
         self.assay("compare", "--base", base[0], "--head", base[1], "--json=out.json")
         self.assertNotIn("ranking_1", self.tables())
+
+    def assert_of_one_kind(self, unit, figures, text):
+        """No figure of this unit lies further than 2 % from that of a kind, whose machines differ by 1 %."""
+        # An EFLOP of the product takes a thousand times as long as a million tokens.
+        known = [20_000 * speed if unit == "tokens/s" else times * price / 3600 * 1e6 / (20_000 * speed)
+                 for speed, price in MACHINES.values() for times in (1, 1000)]
+        self.assertTrue(figures, text)
+        for figure in figures:
+            self.assertTrue(any(abs(figure / one - 1) < 0.02 for one in known), (unit, figure, text))
+
+    def test_no_figure_is_of_several_kinds(self):
+        def quantities(node):
+            if isinstance(node, dict) and {"value", "unit"} <= node.keys():
+                yield node["value"], node["unit"]
+            for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+                yield from quantities(child)
+
+        of = {kind: [self.machine(kind, number, factor) for number, factor in enumerate((0.99, 1, 1.01))] for kind in MACHINES}
+        p5, p4de, a3 = of.values()
+        files = ["--prices", self.prices(), "--json=out.json", "--html", "out.html", "--md", "out.md"]
+        for words in (["report", *p5, *p4de, *a3], ["report", *p5, *p4de], ["report", *a3, *p5],
+                      ["compare", "--base", *p5, "--head", *p4de, *a3], ["compare", "--base", *p4de, *a3, "--head", *p5]):
+            with self.subTest(words):
+                done = self.assay(*words, *files)
+                self.assertIn(done.returncode, (0, 1), done.stderr)
+                found = list(quantities(json.loads((self.dir / "out.json").read_text())))
+                for unit in ("tokens/s", "USD"):
+                    self.assert_of_one_kind(unit, [value for value, one in found if one == unit], "JSON")
+                for name, text in (("terminal", done.stdout), *((name, (self.dir / name).read_text()) for name in ("out.html", "out.md"))):
+                    self.assert_of_one_kind("tokens/s", [float(one.replace(",", "")) for one in re.findall(
+                        r"(?<!– )\b([\d,.]+) tokens/s(?! – )", text)], name)
+                if words[0] == "report":
+                    self.assay("export", "csv", *words[1:], "--out", "out.csv")
+                    with open(self.dir / "out.csv", newline="") as file:
+                        rows = list(csv.DictReader(file))
+                    self.assert_of_one_kind("tokens/s", [float(row["value"]) for row in rows if row["unit"] == "tokens/s"], "CSV")
+
+    def test_steps_and_what_to_change_name_the_machine(self):
+        waiting = {"spans": {"forward": 0.05, "data_wait": 0.05}, "metrics": [
+            {"name": "throughput", "value": 1e4, "unit": "tokens/s"}, {"name": "step_time", "value": 0.1, "unit": "s"}]}
+        runs = [self.machine(kind, **waiting) for kind in ("p5.48xlarge", "a3-megagpu-8g")]
+        for given, names in ((runs, [" – p5.48xlarge", " – a3-megagpu-8g"]), (runs[:1], [""])):
+            done = self.assay("report", *given, "--html", "out.html", "--json=out.json")
+            page = (self.dir / "out.html").read_text()
+            for name in names:
+                case = "train x" + name
+                self.assertIn(f">{case}</a><td><svg", page)   # the bar of its step
+                self.assertRegex(done.stdout, rf"(?m)^data-starved +bad +{case} ")
+            self.assertIn(f"Limit   train x{names[0]}: 50 % of a step waits for data", " ".join(done.stdout.split("  ")))
 
     def test_one_machine_each_is_called_a_tie(self):
         _, out = self.ranked(self.machines([1]))

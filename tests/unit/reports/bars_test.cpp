@@ -46,7 +46,7 @@ TEST(Bars, MarksLieWhereTheirFiguresAre) {
   const std::string page = bars_page({"b", "", "", {}, {row}});
   EXPECT_THAT(page, HasSubstr("<rect class=reference x=400 y=0 width=200 height=20 /><rect class=p0"));
   EXPECT_THAT(page, HasSubstr("<path class=range d=\"M450 6L450 10L450 14M550 6L550 10L550 14M450 10H550\" />"));
-  EXPECT_THAT(page, Not(HasSubstr("Arrow")));
+  EXPECT_THAT(page, Not(HasSubstr("Arrow: ")));
   EXPECT_THAT(page, HasSubstr("<path class=published d=\"M700 0V5M700 15V20M700 0V5M700 15V20\" />"));
   EXPECT_THAT(page,
               HasSubstr("<path class=published d=\"M750 0V5M750 15V20M750 1H800M750 19H800M800 0V5M800 15V20\" />"));
