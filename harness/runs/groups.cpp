@@ -21,7 +21,8 @@ std::string title_of(const MachineRuns& group) {
     parts.push_back(hosts.size() > 2 ? fmt::format("{} and {} more hosts", hosts.front(), hosts.size() - 1)
                                      : joined(hosts));
   }
-  for (const auto& [name, value] : group.labels) parts.push_back(name + "=" + value);
+  for (const auto& [name, value] : group.labels)
+    if (value != group.machine.instance_type) parts.push_back(name + "=" + value);  // the name ends with that
   return joined(parts, " · ");
 }
 

@@ -13,7 +13,7 @@ namespace assay::report {
 namespace {
 
 std::string finding_text(const RuleResult& finding) {
-  std::string text = fmt::format("{}: {}", case_title(*finding.entry->record), finding.text());
+  std::string text = fmt::format("{}: {}", finding.case_text(), finding.text());
   if (const std::string gain = finding.gain_text(); !gain.empty())
     text += fmt::format("; the gain of changing it is {}", gain);
   return text;

@@ -2,7 +2,7 @@
 #include "harness/core/plain_text.h"
 #include "harness/json/json.h"
 #include "reports/compare/comparison.h"
-#include "reports/compare/pareto.h"
+#include "reports/compare/costs.h"
 #include "reports/compare/words.h"
 
 #include "harness/core/text.h"
@@ -53,7 +53,7 @@ class Builder {
     add_environment();
     add_broken();
     add_cases();
-    for (Section& section : cost_comparison(c_, options_.prices)) document_.sections.push_back(std::move(section));
+    if (auto costs = cost_comparison(c_, options_.prices)) document_.sections.push_back(std::move(*costs));
     add_left_out();
     add_problems();
     add_figures();
@@ -233,7 +233,7 @@ class Builder {
                                           "runs. Use three or more runs per side: assay compare --base A1 A2 A3 "
                                           "--head B1 B2 B3.",
                                       Tone::faint});
-      add_picture(section);
+      add_pictures(section);
     }
     document_.sections.push_back(std::move(section));
   }
@@ -247,15 +247,28 @@ class Builder {
       section.blocks.push_back(Text{fmt::format("Cannot say, {}: {}.", plural(n, "case"), reason), Tone::warn});
   }
 
-  void add_picture(Section& section) {
-    Figure figure{"changes", "Speed of head relative to base", "", {"case", ""}, {"speed relative to base", "1"}, {}};
+  // A picture of each machine, as names of cases with machines would be too long.
+  void add_pictures(Section& section) {
+    std::vector<std::string> machines;
+    for (const Compared& one : c_.compared)
+      if (one.pair->headline && std::ranges::find(machines, one.pair->machine) == machines.end())
+        machines.push_back(one.pair->machine);
+    for (const std::string& machine : machines) add_picture(section, machine);
+  }
+
+  void add_picture(Section& section, const std::string& machine) {
+    Figure figure{machine.empty() ? "changes" : "changes-" + machine,
+                  "Speed of head relative to base" + (machine.empty() ? "" : ": " + machine),
+                  "",
+                  {"case", ""},
+                  {"speed relative to base", "1"},
+                  {}};
     std::map<Direction, Curve> curves;
     double low = 1, high = 1;
     for (const Compared& one : c_.compared) {
-      if (!one.pair->headline) continue;
+      if (!one.pair->headline || one.pair->machine != machine) continue;
       const double x = static_cast<double>(figure.x.categories.size());
-      const std::string& machine = one.pair->machine;
-      figure.x.categories.push_back(title_of(*one.pair) + (machine.empty() ? "" : ", on " + machine));
+      figure.x.categories.push_back(title_of(*one.pair));
       Curve& curve = curves[one.judgement.verdict];
       curve.name = name_of(one.judgement.verdict, cannot_say);
       curve.points.push_back({x, one.change.ratio, one.change.ci95, figure.x.categories.back()});
@@ -264,11 +277,13 @@ class Builder {
     }
     if (figure.x.categories.size() > max_in_figure) return;
     figure.y.logarithmic = high > 4 * low;
-    for (auto& [verdict, curve] : curves) figure.curves.push_back(std::move(curve));
-    figure.alt = fmt::format(
-        "Speed of head relative to base in {}, from {:.3g} to {:.3g}: {} slower, {} faster, {} the same, {} unknown.",
-        plural(figure.x.categories.size(), "case"), low, high, c_.counts.slower, c_.counts.faster, c_.counts.same,
-        c_.counts.unknown);
+    std::vector<std::string> counts;
+    for (auto& [verdict, curve] : curves) {
+      counts.push_back(fmt::format("{} {}", curve.points.size(), curve.name));
+      figure.curves.push_back(std::move(curve));
+    }
+    figure.alt = fmt::format("{} in {}, from {:.3g} to {:.3g}: {}.", figure.title,
+                             plural(figure.x.categories.size(), "case"), low, high, fmt::join(counts, ", "));
     section.blocks.push_back(std::move(figure));
   }
 

@@ -30,7 +30,6 @@ constexpr double max_usd = 1e9;
 // Values for entries without their own.
 struct Defaults {
   std::optional<std::string> source, date;
-  std::optional<std::string> currency;
 };
 
 // Money: above 0.

@@ -78,13 +78,15 @@ std::vector<Diagnosis> diagnose(const RunSet& runs, const std::vector<Rule>& rul
   for (const Rule& rule : rules)
     if (Diagnosis& diagnosis = of(rule.id); !diagnosis.worst.rule)
       diagnosis.worst = {&rule, nullptr, RuleState::not_judged, {std::nullopt, "a measured case"}};
-  for (const MachineRuns& machine : by_machine(runs))
+  const std::vector<MachineRuns>& machines = by_machine(runs);
+  for (const MachineRuns& machine : machines)
     for (const CaseRuns& one : machine.cases) {
       const Entry& entry = one.newest();
       if (entry.record->status != Status::ok) continue;
       const EvidenceSet evidence = evidence_of(entry, runs.entries_of(entry.run_index));
       for (const Rule& rule : rules) {
         RuleResult finding = judge(rule, entry, evidence);
+        if (machines.size() > 1) finding.machine = machine.name;
         Diagnosis& diagnosis = of(rule.id);
         if (finding.state >= RuleState::warn) diagnosis.fired.push_back(finding);
         if (!diagnosis.worst.entry || worse(finding, diagnosis.worst)) diagnosis.worst = std::move(finding);
@@ -102,6 +104,10 @@ std::vector<RuleResult> by_gain(const std::vector<Diagnosis>& all, std::size_t m
   const auto gain = [](const RuleResult& finding) { return std::pair(finding.ceiling().value_or(1), finding.state); };
   std::ranges::stable_sort(fired, [&](const RuleResult& a, const RuleResult& b) { return gain(a) > gain(b); });
   return fired;
+}
+
+std::string RuleResult::case_text() const {
+  return case_title(*entry->record) + (machine.empty() ? "" : " – " + machine);
 }
 
 std::string RuleResult::gain_text() const {

@@ -47,7 +47,10 @@ struct RuleResult {
   const Entry* entry = nullptr;  // null: no case can be judged
   RuleState state = RuleState::not_judged;
   Evidence evidence;
+  std::string machine = {};  // MachineRuns::name; empty if all runs are of one machine
 
+  // "train gpt2-tiny f32 2 x 32", of several machines with " – p5.48xlarge".
+  std::string case_text() const;
   // How many times as fast the case would become if the cause were gone (Amdahl); absent: unknown.
   std::optional<double> ceiling() const;
   // "about 1.3 x", "at most 2 x"; empty if it is unknown.

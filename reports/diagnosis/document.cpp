@@ -70,8 +70,10 @@ std::vector<Section> diagnosis_sections(const std::vector<Diagnosis>& all, const
     const auto ceiling = finding.ceiling(), usd = usd_per_hour(finding, prices);
     priced = priced || usd;
     table.rows.push_back(
-        {text_cell(finding.rule->id), text_cell(std::string(name_of(finding.state)), tone_of(finding.state)),
-         case_cell(*finding.entry->record, finding.entry->anchor()), text_cell(finding.text()),
+        {text_cell(finding.rule->id),
+         text_cell(std::string(name_of(finding.state)), tone_of(finding.state)),
+         {finding.case_text(), finding.entry->record->key, Tone::plain, finding.entry->anchor()},
+         text_cell(finding.text()),
          ceiling ? Cell{fmt::format("{} {:.3g} x", finding.evidence.at_most ? "at most" : "about", *ceiling), *ceiling}
                  : no_cell(),
          usd ? Cell{fmt::format("about {:.2f} USD/h", *usd), *usd} : no_cell()});

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <vector>
 
 namespace assay::report {
 
@@ -18,5 +20,10 @@ inline std::optional<double> half_width(const Estimate& estimate) {
   if (!estimate.interval) return std::nullopt;
   return std::max(estimate.interval->high - estimate.value, estimate.value - estimate.interval->low);
 }
+
+// What a scale must show: every value, and the ends of intervals within reach of them, so that no interval squeezes the
+// figures. Ends lie within reach up to as far beyond the values as these span (with zero if `from_zero`); otherwise
+// also up to three times the median half width. The other ends are to be drawn as cut.
+std::vector<double> shown_values(std::span<const Estimate> estimates, bool from_zero);
 
 }  // namespace assay::report

@@ -42,9 +42,9 @@ std::vector<Basis> bases_of(const RankedCase& ranked) {
 Bars bars_of(const Ranking& ranking, const RankedCase& ranked, const std::string& id) {
   Bars bars{
       id, case_title(*ranked.record), "Bar: the figure; whiskers: its 95 % interval. All bars have one scale.", {}, {}};
-  double end = 0;
-  for (const Row& row : ranked.rows)
-    end = std::max(end, 1.05 * row.figure.interval.value_or(Interval{0, row.figure.value}).high);
+  std::vector<Estimate> figures;
+  for (const Row& row : ranked.rows) figures.push_back(row.figure);
+  const double end = 1.05 * std::ranges::max(shown_values(figures, true));
   for (const Row& row : ranked.rows) {
     BarRow bar{ranking.kinds[row.kind].name, quantity_text(row.figure, ranked.metric->unit), {row.figure.value / end}};
     if (row.figure.interval) {
@@ -195,9 +195,13 @@ std::vector<Section> sections_of(const Ranking& ranking, std::optional<double> i
   const std::span all(ranking.cases);
   for (std::size_t i = 0; i < in_words(ranking); ++i) {
     Section& into = i == 0 ? section : rest;
-    for (const std::string& sentence : sentences_of(ranking, all[i])) into.blocks.push_back(Text{sentence});
+    const auto say = [&] {
+      for (const std::string& sentence : sentences_of(ranking, all[i])) into.blocks.push_back(Text{sentence});
+    };
+    if (i == 0) say();
     into.blocks.push_back(bars_of(ranking, all[i], fmt::format("ranking_bars_{}", i + 1)));
     into.blocks.push_back(table_of(ranking, all[i], fmt::format("ranking_{}", i + 1)));
+    if (i > 0) say();  // below the title that names the case
     if (i == 0) into.blocks.push_back(legend(ranking));
     if (items)
       if (auto bill = bill_of(ranking, all[i], *items, fmt::format("ranking_bill_{}", i + 1)))

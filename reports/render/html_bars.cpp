@@ -11,6 +11,7 @@ namespace assay::report {
 namespace {
 
 constexpr double bar_width = 1000, bar_height = 20;  // of the picture, stretched to its cell
+constexpr double arrow = 12;                         // length of an arrow's head
 
 double place(double fraction) { return bar_width * std::clamp(fraction, 0.0, 1.0); }
 
@@ -38,8 +39,11 @@ std::string svg(const BarRow& row) {
     out += fmt::format("<path class=usual d=\"M{} 19H{}\" />", short_number(place(row.usual->low)),
                        short_number(place(row.usual->high)));
   if (row.range) {
-    const std::string low = short_number(place(row.range->low)), high = short_number(place(row.range->high));
-    out += fmt::format("<path class=range d=\"M{0} 6V14M{1} 6V14M{0} 10H{1}\" />", low, high);
+    // Vertical caps, or arrows at ends beyond the scale.
+    const double low = place(row.range->low), high = place(row.range->high);
+    out += fmt::format("<path class=range d=\"M{0} 6L{1} 10L{0} 14M{2} 6L{3} 10L{2} 14M{1} 10H{3}\" />",
+                       short_number(row.range->low < 0 ? low + arrow : low), short_number(low),
+                       short_number(row.range->high > 1 ? high - arrow : high), short_number(high));
   }
   for (const Interval& one : row.published) {
     const std::string low = short_number(place(one.low)), high = short_number(place(one.high));
@@ -75,7 +79,10 @@ void bars_html(std::string& out, const Bars& bars, Ids& ids) {
                        html_escape(row.text));
   }
   out += "</table>\n";
-  if (!bars.note.empty()) out += fmt::format("<p class=faint>{}</p>\n", html_escape(bars.note));
+  const bool cut = std::ranges::any_of(
+      bars.rows, [](const BarRow& row) { return row.range && (row.range->low < 0 || row.range->high > 1); });
+  const std::string note = bars.note + (cut ? " Arrow: the interval goes beyond the scale." : "");
+  if (!note.empty()) out += fmt::format("<p class=faint>{}</p>\n", html_escape(note));
   out += "</figure>\n";
 }
 

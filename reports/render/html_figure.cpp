@@ -47,7 +47,7 @@ void point_row(std::string& out, const Figure& figure, const Point& point, Colum
   const auto half = half_width({point.y, point.range});
   value_cell(out, figure.y, point.y, text_of(figure.y, point.y, half));
   if (columns.range) {
-    if (point.range && drawable(figure.y, point.range->low) && drawable(figure.y, point.range->high))
+    if (point.range && drawable({}, point.range->low) && drawable(figure.y, point.range->high))
       out += fmt::format("<td data-v={} data-w={}>{} – {}", short_number(point.range->low),
                          short_number(point.range->high), html_escape(text_of(figure.y, point.range->low, half)),
                          html_escape(text_of(figure.y, point.range->high, half)));
@@ -58,6 +58,19 @@ void point_row(std::string& out, const Figure& figure, const Point& point, Colum
   out += '\n';
 }
 
+// The values that decide the scale of y: as shown_values(), by ratios on a logarithmic axis.
+std::vector<double> scaled_values(const Axis& axis, std::vector<Estimate> figures, bool from_zero) {
+  if (!axis.logarithmic) return shown_values(figures, from_zero);
+  const auto log = [](double value) { return value > 0 ? std::log(value) : -HUGE_VAL; };
+  for (Estimate& one : figures) {
+    one.value = log(one.value);
+    if (one.interval) one.interval = Interval{log(one.interval->low), log(one.interval->high)};
+  }
+  std::vector<double> values = shown_values(figures, false);
+  for (double& value : values) value = std::exp(value);
+  return values;
+}
+
 std::string column_title(const Axis& axis, const char* otherwise) {
   return html_escape(axis.title.empty() ? otherwise : axis.title);
 }
@@ -65,7 +78,8 @@ std::string column_title(const Axis& axis, const char* otherwise) {
 }  // namespace
 
 void figure_html(std::string& out, const Figure& figure, std::size_t max_points, Ids& ids) {
-  std::vector<double> xs, ys;
+  std::vector<double> xs;
+  std::vector<Estimate> figures;
   Columns columns;
   bool bars = false, all_bars = true;
   Json curves = Json::array();
@@ -80,8 +94,7 @@ void figure_html(std::string& out, const Figure& figure, std::size_t max_points,
     shown += drawn.back().size();
     for (const Point& point : drawn.back()) {
       xs.push_back(point.x);
-      ys.push_back(point.y);
-      if (point.range) ys.insert(ys.end(), {point.range->low, point.range->high});
+      if (drawable(figure.y, point.y)) figures.push_back({point.y, point.range});
       columns.range = columns.range || point.range;
       columns.label = columns.label || !point.label.empty();
     }
@@ -91,10 +104,11 @@ void figure_html(std::string& out, const Figure& figure, std::size_t max_points,
     longest = std::max<std::size_t>(longest, static_cast<std::size_t>(display_width(printable(name))));
   // Long names fit next to horizontal bars.
   const bool lying = longest > 8 || figure.x.categories.size() > 10;
-  const Json chart = {{"x", scale_json(figure.x, make_scale(figure.x, xs, false))},
-                      {"y", scale_json(figure.y, make_scale(figure.y, ys, bars))},
-                      {"curves", std::move(curves)},
-                      {"lying", lying}};
+  const Json chart = {
+      {"x", scale_json(figure.x, make_scale(figure.x, xs, false))},
+      {"y", scale_json(figure.y, make_scale(figure.y, scaled_values(figure.y, std::move(figures), bars), bars))},
+      {"curves", std::move(curves)},
+      {"lying", lying}};
   out += fmt::format("<figure{}>\n<figcaption>{}</figcaption>\n", ids.attribute(figure.id), html_escape(figure.title));
   out += fmt::format("<div class=\"plot{}\"><canvas role=img aria-label=\"{}\" data-chart=\"{}\"></canvas></div>\n",
                      all_bars ? " low" : "", html_escape(figure.alt.empty() ? figure.title : figure.alt),

@@ -28,6 +28,8 @@ std::string slug(std::string_view name) {
   return out;
 }
 
+constexpr int long_text = 32;  // columns; longer ones get a column that is not narrow
+
 // The number to sort by: the explicit one, else that of the data.
 std::optional<double> sort_key(const Cell& cell) {
   if (cell.sort) return cell.sort;
@@ -47,6 +49,7 @@ void cell_html(std::string& out, const Cell& cell, bool heads_row, const Ids& id
     out += " class=faint";
   else if (cell.heat > 0)
     out += " class=h" + std::to_string(std::min(cell.heat, 6));
+  if (!heads_row && display_width(text) > long_text) out += " data-long";
   if (const auto key = sort_key(cell); key && std::isfinite(*key))
     if (const std::string number = short_number(*key); number != text) out += " data-v=" + number;
   out += '>';

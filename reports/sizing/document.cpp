@@ -90,12 +90,14 @@ Bars bars_of(const std::vector<const Sized*>& shown, bool priced) {
             "Bar: what is expected; whiskers: its range. All bars have one scale.",
             {},
             {}};
-  double end = 0;
+  std::vector<Estimate> figures;
   const auto expected = [&](const Sized* each) {
     return priced ? each->candidate.expected_usd() : each->candidate.expected_hours;
   };
   for (const Sized* each : shown)
-    if (const auto all = expected(each)) end = std::max({end, all->value, all->interval.value_or(Interval{}).high});
+    if (const auto all = expected(each)) figures.push_back(*all);
+  if (figures.empty()) return bars;
+  const double end = 1.05 * std::ranges::max(shown_values(figures, true));
   for (const Sized* each : shown)
     if (const auto all = expected(each))
       bars.rows.push_back({name_of(each->candidate),

@@ -35,12 +35,12 @@ std::vector<double> strip_of(const KeyFigure& figure) {
 
 Bars bars_of(const std::vector<KeyFigure>& figures, const std::vector<Beside>& besides, const std::string& id,
              const std::string& title) {
-  Bars bars{
-      id,
-      title,
-      "Bar: the figure; whiskers: its 95 % interval; dashed line: its peak, or what the bandwidth of memory allows",
-      {},
-      {}};
+  Bars bars{id,
+            title,
+            "Bar: the figure; whiskers: its 95 % interval; dashed line: its peak, or what "
+            "the bandwidth of memory allows",
+            {},
+            {}};
   bool referenced = false, published = false, usual = false, strips = false;
   for (std::size_t i = 0; i < figures.size(); ++i) {
     const KeyFigure& figure = figures[i];
@@ -51,9 +51,10 @@ Bars bars_of(const std::vector<KeyFigure>& figures, const std::vector<Beside>& b
     const Interval range = metric.ci95.value_or(Interval{value, value});
     const BoundShare scale = bound_share_of(*figure.entry, metric);
     const double peak = scale.bound ? scale.bound->value : 0;
-    double end = 1.02 * std::max(peak, range.high);
-    if (!others.values.empty()) end = std::max(end, 1.02 * others.values.back());
-    for (const PublishedFigure* one : others.published) end = std::max(end, 1.02 * one->value.high);
+    std::vector<Estimate> shown{{value, range}, {peak}};
+    if (!others.values.empty()) shown.push_back({others.values.back()});
+    for (const PublishedFigure* one : others.published) shown.push_back({one->value.high});
+    const double end = 1.02 * std::ranges::max(shown_values(shown, true));
     BarRow row{figure.title, figure_text(metric, value), {value / end}};
     row.link = figure.entry->anchor();
     if (metric.ci95) {

@@ -16,6 +16,7 @@ std::vector<Section> step_sections(const RunSet& runs) {
   Section section{"steps", "Where a training step goes", {}, false};
   Bars bars{"step-bars", "", "", {}, {}};
   List unlike{"communication_by_muting", {}};
+  const std::vector<MachineRuns>& machines = by_machine(runs);
   Table table{"steps", "", {{"case"}, right("step")}};
   for (const auto& [span, title] : step_parts) {
     bars.parts.emplace_back(title);
@@ -24,15 +25,16 @@ std::vector<Section> step_sections(const RunSet& runs) {
   table.columns.push_back(right("other"));
   table.columns.push_back(right("muted", "by muting"));
   bars.parts.emplace_back("other");
-  for (const MachineRuns& machine : by_machine(runs))
+  for (const MachineRuns& machine : machines)
     for (const CaseRuns& one : machine.cases) {
       const Entry& entry = one.newest();
       const Record& record = *entry.record;
       const Metric* step = step_metric(record);
       if (record.status != Status::ok || !is_training(record) || !step || !(*step->value > 0)) continue;
-      BarRow row{case_title(record), figure_text(*step, *step->value), {}};
+      const std::string name = case_title(record) + (machines.size() > 1 ? " – " + machine.name : "");
+      BarRow row{name, figure_text(*step, *step->value), {}};
       row.link = entry.anchor();
-      std::vector<Cell> cells{case_cell(record, entry.anchor()), quantity_cell({*step->value}, "s")};
+      std::vector<Cell> cells{{name, record.key, Tone::plain, entry.anchor()}, quantity_cell({*step->value}, "s")};
       double other = 1;
       for (const auto& [span, title] : step_parts) {
         row.parts.push_back(step_share(record, span).value_or(0));
@@ -45,7 +47,7 @@ std::vector<Section> step_sections(const RunSet& runs) {
       const auto communication = communication_share(record);
       cells.push_back(communication && communication->muted ? percent_cell({*communication->muted}) : no_cell());
       if (communication && !communication->agree())
-        unlike.items.push_back(fmt::format("{}: {} of the step is communication, {}.", case_title(record),
+        unlike.items.push_back(fmt::format("{}: {} of the step is communication, {}.", name,
                                            percent_text({communication->pending}), communication->by_muting()));
       if (table.rows.size() < max_rows) bars.rows.push_back(std::move(row));
       table.rows.push_back(std::move(cells));

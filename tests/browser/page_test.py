@@ -13,6 +13,8 @@ import browser as chromium
 
 for folder in ("../support", "../cli"):
     sys.path.insert(0, os.path.join(os.path.dirname(__file__), folder))
+import accept_test  # noqa: E402
+import ranking_test  # noqa: E402
 import wheels  # noqa: E402
 from history_case import CASES, HistoryCase, slower  # noqa: E402
 
@@ -47,15 +49,45 @@ class PageTest(unittest.TestCase):
             "training": [RUNS / "training-1", "--price", "3"],
             "gpu": [RUNS / "gpu", "--floors", "h100-sxm"],
             "hosts": [RUNS / "fleet"]}.items()}}
-        cls.reports = list(cls.pages)
+        cls.pages["machines"] = cls.machines()
+        cls.pages["size"] = cls.written("size", "size", "llama-8b", "--tokens", "1B", "--count", "8,64", "--hardware", "h100-sxm,h200-sxm")
+        cls.pictured = list(cls.pages)
+        cls.pages["compare"] = cls.written("compare", "compare", "--base", *RUNS.glob("micro-base-*"), "--head", *RUNS.glob("micro-head-*"))
+        cls.pages["acceptance"] = cls.acceptance()
         cls.pages["history"] = cls.history()
         cls.browser = chromium.Browser(PROGRAM)
         cls.addClassCleanup(cls.browser.close)
 
     @classmethod
-    def report(cls, name, *words):
+    def written(cls, name, *words):
+        """The page that a command writes, whatever it answers (0, 1 or 3)."""
         out = cls.dir / f"{name}.html"
-        subprocess.run([os.environ["ASSAY"], "report", *map(str, words), "--html", out], check=True, capture_output=True)
+        done = subprocess.run([os.environ["ASSAY"], *map(str, words), "--html", out], capture_output=True, text=True)
+        if done.returncode not in (0, 1, 3):
+            raise RuntimeError(done.stderr)
+        return out
+
+    @classmethod
+    def report(cls, name, *words):
+        return cls.written(name, "report", *words)
+
+    @classmethod
+    def machines(cls):
+        """Three kinds of machines, three of each, with prices."""
+        made = ranking_test.Ranking()
+        made.setUp()
+        out = cls.report("machines", *[made.dir / run for run in made.machines([0.97, 1, 1.03])], "--prices", made.prices())
+        made.doCleanups()
+        return out
+
+    @classmethod
+    def acceptance(cls):
+        """An acceptance of this host that misses a floor."""
+        made = accept_test.Accept()
+        made.setUp()
+        made.accept("--out", "out", "--floors", made.floors("900 TFLOP/s"), code=1)
+        out = (made.dir / "out/accept.html").rename(cls.dir / "acceptance.html")
+        made.doCleanups()
         return out
 
     @classmethod
@@ -124,6 +156,15 @@ class PageTest(unittest.TestCase):
         self.page.pdf(self.shots / "sample.pdf")
         self.assert_quiet()
 
+    def test_every_page_fits_a_telephone_and_paper(self):
+        # A browser shrinks what it prints to two thirds, if that makes it fit.
+        for width, view in ((390, SIZES["telephone"]), (720 * 1.5, {"width": 720, "media": "print"})):
+            for name, path in self.pages.items():
+                with self.subTest(page=name, **view):
+                    page = self.opened(path, **view)
+                    page.screenshot(self.shots / f"{name}-first-{view.get('media', 'telephone')}.png", whole=False)
+                    self.assert_fits(width)
+
     def test_colours_follow_the_reader(self):
         page = self.opened(self.sample)
         ink = "document.querySelector('canvas').chart.options.plugins.ranges.ink"
@@ -140,7 +181,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(page.run(ink), "#000000")
 
     def test_the_first_picture_is_seen_without_scrolling(self):
-        for name in self.reports:
+        for name in self.pictured:
             for size, view in SIZES.items():
                 page = self.opened(self.pages[name], **view)
                 page.screenshot(self.shots / f"{name}-{size}.png")

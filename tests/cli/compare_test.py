@@ -244,17 +244,22 @@ class Compare(AssayCase):
         self.assertAlmostEqual(tables["cost"][0]["head"]["value"], 0.5)
         self.assertAlmostEqual(tables["cost"][0]["ratio"], 0.5)
 
-    def test_sides_form_a_pareto_front(self):
+    def test_cost_and_speed_of_several_kinds_stand_in_their_ranking_alone(self):
         self.write("prices.json", {"schema": 1, "source": "a quote", "date": "2026-01-01", "currency": "USD", "prices": [
             {"provider": "p", "instance_type": kind, "region": "r", "price": price}
             for kind, price in (("small", 1.0), ("big", 4.0), ("poor", 5.0))]})
         for kind, throughput in (("small", 1000), ("big", 2000), ("poor", 1500)):
             self.side(kind, [self.trained(throughput)], labels={"instance_type": kind, "provider": "p", "region": "r"})
-        # A million tokens: small 0.278 USD at 1,000 tokens/s, big 0.556 at 2,000, poor 0.926 at 1,500: big dominates poor.
         done, tables = self.document(["small0"], ["big0", "poor0"], "--prices", "prices.json")
-        fronts = {row["side"]: row["front"]["dominated_by"] for row in tables["pareto"]}
-        self.assertEqual(fronts, {"small": None, "big": None, "poor": "big"})
-        self.assertIn("dominated by big", done.stdout)
+        ranked = {row["machine"]: (row["speed"]["value"], row["usd_on_demand"]["value"]) for row in tables["ranking_1"]}
+        for kind, speed, usd in (("small", 0.5, 1 / 3.6), ("big", 1, 4 / 7.2), ("poor", 0.75, 5 / 5.4)):
+            self.assertAlmostEqual(ranked[kind][0], speed)
+            self.assertAlmostEqual(ranked[kind][1], usd)
+        # Both kinds of head are held against the only kind of base, and no row or picture mixes kinds or cases.
+        self.assertEqual([(row["machine"].split(",")[-1].strip(), round(row["speed"], 9)) for row in tables["cost"]],
+                         [("big", 2.0), ("poor", 1.5)])
+        self.assertNotIn("pareto", tables)
+        self.assertIn("it stays cheapest while big costs more than 2.0 USD/h", done.stdout)
 
     def test_help_says_what_the_exit_codes_mean(self):
         text = self.assay("compare", "--help").stdout

@@ -1,6 +1,8 @@
 """assay report of several machines: which is the fastest, which the cheapest, and what is too close to tell."""
 
+import csv
 import json
+import re
 import unittest
 
 from assay_case import AssayCase
@@ -72,6 +74,55 @@ class Ranking(AssayCase):
         self.assay("compare", "--base", base[0], "--head", base[1], "--json=out.json")
         self.assertNotIn("ranking_1", self.tables())
 
+    def assert_of_one_kind(self, unit, figures, text):
+        """No figure of this unit lies further than 2 % from that of a kind, whose machines differ by 1 %."""
+        # An EFLOP of the product takes a thousand times as long as a million tokens.
+        known = [20_000 * speed if unit == "tokens/s" else times * price / 3600 * 1e6 / (20_000 * speed)
+                 for speed, price in MACHINES.values() for times in (1, 1000)]
+        self.assertTrue(figures, text)
+        for figure in figures:
+            self.assertTrue(any(abs(figure / one - 1) < 0.02 for one in known), (unit, figure, text))
+
+    def test_no_figure_is_of_several_kinds(self):
+        def quantities(node):
+            if isinstance(node, dict) and {"value", "unit"} <= node.keys():
+                yield node["value"], node["unit"]
+            for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+                yield from quantities(child)
+
+        of = {kind: [self.machine(kind, number, factor) for number, factor in enumerate((0.99, 1, 1.01))] for kind in MACHINES}
+        p5, p4de, a3 = of.values()
+        files = ["--prices", self.prices(), "--json=out.json", "--html", "out.html", "--md", "out.md"]
+        for words in (["report", *p5, *p4de, *a3], ["report", *p5, *p4de], ["report", *a3, *p5],
+                      ["compare", "--base", *p5, "--head", *p4de, *a3], ["compare", "--base", *p4de, *a3, "--head", *p5]):
+            with self.subTest(words):
+                done = self.assay(*words, *files)
+                self.assertIn(done.returncode, (0, 1), done.stderr)
+                found = list(quantities(json.loads((self.dir / "out.json").read_text())))
+                for unit in ("tokens/s", "USD"):
+                    self.assert_of_one_kind(unit, [value for value, one in found if one == unit], "JSON")
+                for name, text in (("terminal", done.stdout), *((name, (self.dir / name).read_text()) for name in ("out.html", "out.md"))):
+                    self.assert_of_one_kind("tokens/s", [float(one.replace(",", "")) for one in re.findall(
+                        r"(?<!– )\b([\d,.]+) tokens/s(?! – )", text)], name)
+                if words[0] == "report":
+                    self.assay("export", "csv", *words[1:], "--out", "out.csv")
+                    with open(self.dir / "out.csv", newline="") as file:
+                        rows = list(csv.DictReader(file))
+                    self.assert_of_one_kind("tokens/s", [float(row["value"]) for row in rows if row["unit"] == "tokens/s"], "CSV")
+
+    def test_steps_and_what_to_change_name_the_machine(self):
+        waiting = {"spans": {"forward": 0.05, "data_wait": 0.05}, "metrics": [
+            {"name": "throughput", "value": 1e4, "unit": "tokens/s"}, {"name": "step_time", "value": 0.1, "unit": "s"}]}
+        runs = [self.machine(kind, **waiting) for kind in ("p5.48xlarge", "a3-megagpu-8g")]
+        for given, names in ((runs, [" – p5.48xlarge", " – a3-megagpu-8g"]), (runs[:1], [""])):
+            done = self.assay("report", *given, "--html", "out.html", "--json=out.json")
+            page = (self.dir / "out.html").read_text()
+            for name in names:
+                case = "train x" + name
+                self.assertIn(f">{case}</a><td><svg", page)   # the bar of its step
+                self.assertRegex(done.stdout, rf"(?m)^data-starved +bad +{case} ")
+            self.assertRegex(done.stdout, rf"Limit +train x({'|'.join(names)}): 50 % of a step waits for data")
+
     def test_one_machine_each_is_called_a_tie(self):
         _, out = self.ranked(self.machines([1]))
         self.assertIn("Fastest: a tie of a3-megagpu-8g and p5.48xlarge", out)
@@ -108,11 +159,24 @@ class Ranking(AssayCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn(said, done.stderr)
 
-    def test_another_currency_is_refused(self):
+    def test_two_currencies_are_refused_wherever_prices_are_read(self):
         runs = self.machines([1])
-        done = self.assay("report", *runs, "--prices", self.prices("EUR"))
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("USD", done.stderr)
+        euros = {"instance_type": "p4de.24xlarge", "gpu": "x", "gpus": 8, "price": 25, "currency": "EUR"}
+        contract = {"schema": 1, "source": "contract", "date": "2026-11-14", "currency": "USD"}
+        table = "InstanceType,AcceleratorName,AcceleratorCount,Price,Currency,Source,Date\n"
+        files = {
+            self.prices("EUR"): "prices.json: /currency",
+            self.write("mixed.json", {**contract, "prices": [{**euros, "instance_type": "p5.48xlarge", "currency": "USD"},
+                                                             euros]}): "mixed.json: /prices/1/currency",
+            self.write("mixed.csv", table + "p5.48xlarge,x,8,55.04,USD,contract,2026-11-14\n"
+                                            "p4de.24xlarge,x,8,25,EUR,contract,2026-11-14\n"): "mixed.csv: line 3"}
+        for file, place in files.items():
+            for words in (["report", *runs, "--json=out.json"], ["compare", *runs[:2]],
+                          ["size", "llama-1b", "--tokens", "1B", "--count", "8"], ["project", *runs, "--ranks", "16"],
+                          ["diagnose", *runs], ["export", "csv", *runs, "--out", "out.csv"], ["list", "prices"]):
+                with self.subTest(place, command=words[0]):
+                    self.refused(*words, "--prices", file, says=[place, '"EUR"', "costs are in USD; convert the price"])
+        self.assertFalse((self.dir / "out.json").exists())
 
 
 if __name__ == "__main__":

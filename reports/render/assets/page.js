@@ -72,7 +72,7 @@ function textsOf(row) {
       .filter(([, text]) => text !== '' && text !== '–');
 }
 
-// Intervals as bars with caps.
+// Intervals as bars with caps, or with an arrow at an end that lies beyond the scale.
 const ranges = {
   id: 'ranges',
   afterDatasetsDraw(chart, _, {ink}) {
@@ -90,13 +90,16 @@ const ranges = {
       chart.getDatasetMeta(s).data.forEach((element, i) => {
         const range = set.data[i].range;
         if (!range) return;
-        const [low, high] = range.map((value) => axis.getPixelForValue(value));
         const line = (x1, y1, x2, y2) => { ctx.moveTo(...(lying ? [y1, x1] : [x1, y1])); ctx.lineTo(...(lying ? [y2, x2] : [x2, y2])); };
         const at = lying ? element.y : element.x;
+        const ends = range.map((value) => axis.getPixelForValue(Math.min(Math.max(value, axis.min), axis.max)));
         ctx.beginPath();
-        line(at, low, at, high);
-        line(at - 4, low, at + 4, low);
-        line(at - 4, high, at + 4, high);
+        line(at, ends[0], at, ends[1]);
+        ends.forEach((end, k) => {
+          const cut = range[k] < axis.min || range[k] > axis.max ? 6 * Math.sign(ends[1 - k] - end) : 0;
+          line(at - 4, end + cut, at, end);
+          line(at + 4, end + cut, at, end);
+        });
         ctx.stroke();
       });
     });

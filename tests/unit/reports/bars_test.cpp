@@ -33,7 +33,8 @@ TEST(Bars, NothingIsDrawnOutsideOfTheScale) {
   row.range = Interval{-0.5, 2};
   const std::string page = bars_page({"b", "", "", {}, {row}});
   EXPECT_THAT(page, HasSubstr("<rect class=p0 x=0 y=4 width=1000 height=12 />"));
-  EXPECT_THAT(page, HasSubstr("<path class=range d=\"M0 6V14M1000 6V14M0 10H1000\" />"));
+  EXPECT_THAT(page, HasSubstr("<path class=range d=\"M12 6L0 10L12 14M988 6L1000 10L988 14M0 10H1000\" />"));
+  EXPECT_THAT(page, HasSubstr("Arrow: the interval goes beyond the scale."));
 }
 
 TEST(Bars, MarksLieWhereTheirFiguresAre) {
@@ -44,7 +45,8 @@ TEST(Bars, MarksLieWhereTheirFiguresAre) {
   row.published = {{0.7, 0.7}, {0.75, 0.8}};
   const std::string page = bars_page({"b", "", "", {}, {row}});
   EXPECT_THAT(page, HasSubstr("<rect class=reference x=400 y=0 width=200 height=20 /><rect class=p0"));
-  EXPECT_THAT(page, HasSubstr("<path class=range d=\"M450 6V14M550 6V14M450 10H550\" />"));
+  EXPECT_THAT(page, HasSubstr("<path class=range d=\"M450 6L450 10L450 14M550 6L550 10L550 14M450 10H550\" />"));
+  EXPECT_THAT(page, Not(HasSubstr("Arrow: ")));
   EXPECT_THAT(page, HasSubstr("<path class=published d=\"M700 0V5M700 15V20M700 0V5M700 15V20\" />"));
   EXPECT_THAT(page,
               HasSubstr("<path class=published d=\"M750 0V5M750 15V20M750 1H800M750 19H800M800 0V5M800 15V20\" />"));

@@ -1,4 +1,5 @@
 // The HTML page and the axes of its pictures.
+#include "reports/model/estimate.h"
 #include "reports/render/axis.h"
 #include "reports/render/escape.h"
 #include "reports/render/render.h"
@@ -202,6 +203,40 @@ TEST(Scale, SurvivesEmptyAndInvalidRanges) {
   EXPECT_FALSE(make_scale({"x", "s"}, {0}, true).ticks.empty());
   EXPECT_FALSE(make_scale({"x", "s"}, {-5, 5}, false).ticks.empty());
   EXPECT_EQ(labels(make_scale({"m", "", false, {"a", "b"}}, {}, true)), (Labels{"a", "b"}));
+}
+
+TEST(Scale, NoIntervalSqueezesTheFigures) {
+  using Values = std::vector<double>;
+  const auto ends = [](const std::vector<Estimate>& all, bool from_zero) {
+    const auto [low, high] = std::ranges::minmax(shown_values(all, from_zero));
+    return Values{low, high};
+  };
+  // The figures span 0.4; 36 is further away from them than that, 1.7 is not.
+  const std::vector<Estimate> changes{
+      {0.9, Interval{0.88, 0.92}}, {1.3, Interval{1.2, 1.7}}, {1, Interval{-2, 36}}, {1.1}};
+  EXPECT_EQ(ends(changes, false), (Values{0.88, 1.7}));
+  // Bars span what lies between them and zero.
+  EXPECT_EQ(ends({{10, Interval{9, 20}}, {5, Interval{-400, 400}}}, true), (Values{5, 20}));
+  // Equal figures span nothing: then what most intervals need is shown.
+  EXPECT_EQ(ends({{1, Interval{0.9, 1.1}}, {1, Interval{0.8, 1.2}}, {1, Interval{0.1, 40}}}, false),
+            (Values{0.8, 1.2}));
+  EXPECT_EQ(ends({{1, Interval{0.1, 40}}}, false), (Values{0.1, 40})) << "one point has its whole interval";
+  EXPECT_TRUE(shown_values({}, true).empty());
+}
+
+TEST(Html, ATableHasTheWholeIntervalThatItsPictureCuts) {
+  for (const bool logarithmic : {false, true}) {
+    Figure figure{"f", "F", "", {"x", ""}, {"speed", "1", logarithmic}, {}};
+    figure.curves = {
+        {"c", Mark::points, {{0, 0.9, Interval{0.8, 1}}, {1, 2, Interval{1.9, 2.1}}, {2, 1, Interval{-3, 36}}}}};
+    const std::string page = render_html(page_of(figure));
+    const std::size_t cell = page.find("<td data-v=-3 data-w=36>");
+    ASSERT_NE(cell, page.npos) << logarithmic;
+    EXPECT_TRUE(holds(page.substr(cell, page.find('\n', cell) - cell), "– 36")) << logarithmic;
+    // The members of an axis are in alphabetical order, so that the end of the scale stands before the title.
+    const std::size_t high = page.rfind("&quot;high&quot;:", page.find("&quot;title&quot;:&quot;speed"));
+    EXPECT_LT(std::stod(page.substr(high + std::string("&quot;high&quot;:").size())), 3) << logarithmic;
+  }
 }
 
 TEST(Thin, KeepsEndsAndExtremes) {
