@@ -108,7 +108,7 @@ class OldRun(AssayCase):
             for schema in (1, 2):
                 with self.subTest(name=name, schema=schema):
                     words, out = write_acceptance(self.dir / f"{name}-{schema}", name, schema)
-                    done = self.assay(*words, env={"ASSAY_RSH": "/bin/false"})
+                    done = self.assay(*words, env={"ASSAY_RSH": "/bin/false", "ASSAY_CACHE": str(self.dir / "cache")})
                     found = json.loads((out / "accept.json").read_text())
                     hosts = {host["host"]: {check["name"]: check["state"] for check in host["checks"]} for host in found["hosts"]}
                     code, verdict = (3, "inconclusive") if name in self.CHANGED else (expected[name]["exit"], expected[name]["verdict"])

@@ -113,8 +113,6 @@ ACCEPTANCES = {
                   attempt(["a", "b", "c"], pairs(["a", "b", "c"], {("c", other): 1.1e9 for other in "ab"}))]}},
     # What is slow is measured again with other partners.
     "slow-link": {"hosts": FOUR, "stages": whole(FOUR, pairs=2 * [attempt(FOUR, pairs(FOUR, {("b", "c"): 2e9, ("c", "b"): 2e9}))])},
-    "slow-link-once": {"hosts": FOUR, "stages": whole(FOUR, pairs=[
-        attempt(FOUR, pairs(FOUR, {("b", "c"): 2e9, ("c", "b"): 2e9})), attempt(FOUR, pairs(FOUR))])},
     "wrong-sum": blamed("c", record(SUM, FOUR, **wrong("rank 2: element 5 is 7, not 6", culprits=[(2, None)]))),
     "wrong-sender": blamed("c", record(SUM, FOUR, **wrong("rank 0: from c: element 5", "rank 1: from c: element 5",
                                                              culprits=[(0, 2), (1, 2)]))),

@@ -4,6 +4,7 @@
 #include "harness/core/configs.h"
 #include "harness/fitness/accept/level.h"
 #include "harness/fitness/accept/state.h"
+#include "harness/fitness/accept/suspicions.h"
 #include "harness/fitness/gate/catalogue.h"
 #include "harness/fitness/gate/past.h"
 #include "harness/fitness/gate/policy.h"
@@ -58,6 +59,21 @@ void remember_again(const std::filesystem::path& file, std::time_t now, const ga
   decision.findings = {{"xid-fatal", Severity::fault, "XID 79"}};
   gate::remember(file, now, decision, catalogue);
   expect(gate::read_past(file, now).drain == past.drain + 1, "a gate that is not remembered");
+}
+
+// Whatever an acceptance finds where suspicions are kept, it notes it or goes on, and a host is not healthier for it.
+void remember_suspicion(std::string_view input) {
+  const std::filesystem::path past = folder() / "suspicions.json";
+  std::ofstream(past, std::ios::binary) << input;
+  std::vector<fitness::AcceptedHost> hosts = {{.host = "b"}};
+  hosts.front().checks["pairs"].note(Fitness::unsure, "x");
+  hosts.front().checks["pairs"].blame("pair", "b - c");
+  accept::State state;
+  state.started = "2026-11-23T00:00:00Z";
+  std::vector<std::string> notes;
+  accept::escalate_over_time(hosts, state, past, notes);
+  expect(hosts.front().state() == Fitness::unsure || hosts.front().state() == Fitness::fail,
+         "a suspicion was forgotten");
 }
 
 }  // namespace
@@ -130,6 +146,7 @@ void sheets(std::string_view input) {
     expect(dump_line(json_of(accept::read_state(copy))) == dump_line(json_of(read)),
            "a state that does not round-trip");
   }
+  remember_suspicion(input);
   constexpr std::time_t now = 1795435200;  // 2026-11-23
   gate::Past past;
   if (!accepts("cannot read " + path, [&] { past = gate::read_past(path, now); })) return;

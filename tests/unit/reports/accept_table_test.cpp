@@ -126,6 +126,39 @@ TEST(AcceptTable, JsonHasEveryCheckOfEveryHost) {
   EXPECT_EQ(accept_json(example(), true)["hosts"][1]["failed"]["serials"], Json({"1234"}));
 }
 
+TEST(AcceptTable, FailedHostsComeFirstWithThePartToLookAt) {
+  Acceptance all = example();
+  AcceptedHost& bad = all.hosts.back();
+  bad.gpus.push_back({"0000:5d:00.0", "GPU-2", "H100", ""});
+  bad.checks["host"].blame("gpu", "0000:5d:00.0");
+  const std::string shown = render_terminal(accept_document(all), {.width = unlimited_columns});
+  EXPECT_LT(shown.find("b, \"2\"  "), shown.find("\na  "));
+  EXPECT_THAT(shown, HasSubstr("b, \"2\": FAIL: GPU 1 (0000:5d:00.0)"));
+  EXPECT_THAT(shown, HasSubstr("GPU GPU-2"));
+  EXPECT_THAT(shown, Not(HasSubstr("GPU GPU-1")));
+  const Json json = accept_json(all, false);
+  EXPECT_EQ(json["hosts"][0]["host"], "a");  // in the order of the hosts
+  EXPECT_EQ(json["hosts"][1]["failed"]["culprits"],
+            Json({{{"part", "gpu"}, {"device", "0000:5d:00.0"}, {"text", "GPU 1 (0000:5d:00.0)"}}}));
+}
+
+TEST(AcceptTable, WhatComparingHostsCanFindAndWhatAllReachedAreTold) {
+  Acceptance all = example();
+  all.compared = {1984, {{"gemm/m=64", "throughput", 64, 0.12, 0.15}, {"", "", 64, 0.03, 0.035}}};
+  all.figures = {{"collectives", "collective/op=all_reduce", "busbw", "B/s", 4e10}};
+  for (const std::string& shown :
+       {render_terminal(accept_document(all), {.width = unlimited_columns}), render_html(accept_document(all))}) {
+    EXPECT_THAT(shown, HasSubstr("1,984 comparisons"));
+    EXPECT_THAT(shown, HasSubstr("a loss of 15 % in one case, or of 3.5 % in all together is found 9 times in 10"));
+    EXPECT_THAT(shown, HasSubstr("40 GB/s"));
+  }
+  const Json json = accept_json(all, false);
+  EXPECT_EQ(json["compared"]["comparisons"], 1984);
+  EXPECT_EQ(json["compared"]["cases"][0]["found"], 0.15);
+  EXPECT_EQ(json["compared"]["cases"][1]["key"], nullptr);
+  EXPECT_EQ(json["figures"][0]["value"], 4e10);
+}
+
 TEST(AcceptTable, TextPageAndCsv) {
   const Document document = accept_document(example());
   const std::string shown = render_terminal(document, {.width = unlimited_columns});
