@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Records of these hosts alone.
+// Keeps the records of these hosts alone.
 std::vector<RunData> runs_of(const State& state, const std::set<std::string>& hosts, const fs::path& dir) {
   std::vector<RunData> runs;
   const auto stage = state.stages.find("host");
