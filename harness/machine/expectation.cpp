@@ -31,7 +31,7 @@ std::optional<Amount> amount(const std::optional<Cursor>& at) {
   return value ? std::optional(Amount{*value, exactly}) : std::nullopt;
 }
 
-// At least a size, or exactly.
+// Reads a size that must be reached, or met exactly.
 void read_size(const std::optional<Cursor>& at, std::optional<std::uint64_t>& least,
                std::optional<std::uint64_t>& most) {
   const bool exactly = at && at->json().is_object();
@@ -43,7 +43,7 @@ void read_size(const std::optional<Cursor>& at, std::optional<std::uint64_t>& le
   }
 }
 
-// "400 Gb/s" and "400 Gbit/s" as 400, and the number alone.
+// Reads "400 Gb/s", "400 Gbit/s" and "400" as 400.
 double gigabits_of(std::string_view text) {
   for (const std::string_view unit : {"Gb/s", "Gbit/s", "Gbps", "Gb/sec"})
     if (text.ends_with(unit)) return parse_real(trim(text.substr(0, text.size() - unit.size())));
@@ -54,7 +54,7 @@ std::optional<double> rate(const std::optional<Cursor>& at) {
   return at ? at->quantity(gigabits_of, 0, 1e6) : std::nullopt;
 }
 
-// "x16 gen5", or one of the two.
+// Reads "x16 gen5", or one of the two.
 ExpectedLink pcie(const std::optional<Cursor>& at) {
   ExpectedLink link;
   const auto text = at ? at->text() : std::nullopt;

@@ -22,7 +22,7 @@ struct Amount {
   bool exactly = false;
 };
 
-// Of PCI Express: at least so many lanes, and at least that generation.
+// A link of PCI Express must have at least so many lanes, and at least that generation.
 struct ExpectedLink {
   std::optional<std::int64_t> width = {}, generation = {};
   // "x16 gen5"; empty if neither is known.
@@ -35,7 +35,7 @@ struct ExpectedPorts {
   bool rate_exactly = false;         // not more, either
   std::string name = {};             // "mlx5_0", "mlx5_0:1", "eth0", or a pattern; empty: any
   bool without_link = false;         // they may be down
-  // Of rails. Patterns; empty: any.
+  // Rails are asked for these, too. An empty pattern matches everything.
   std::string board_id = {}, state = {}, firmware = {};
   ExpectedLink link = {};
 };

@@ -87,7 +87,7 @@ class Comparison {
   }
 
  private:
-  // `about`: what is known of what is not.
+  // `about` adds what is known of a value that is not.
   void add(std::string what, std::string expected, const Found& found, std::string device = {},
            const std::string& about = {}) {
     found_.push_back(
@@ -140,7 +140,7 @@ class Comparison {
     if (most && (!found || *found > *most)) add(what, "at most " + *size_text(most), size_text(found));
   }
 
-  // `nothing`: what a machine has that reports none.
+  // A machine that reports nothing has `nothing`.
   void named(const std::string& what, const std::optional<std::string>& expected, const std::string& found,
              const std::string& device = {}, const Found& nothing = {}) {
     if (expected && !matches(*expected, found)) add(what, *expected, found.empty() ? nothing : found, device);
@@ -362,8 +362,9 @@ std::string shortfalls_text(const std::string& file, const Expectation& expectat
                                                       : " that was taken over");
   else
     text = fmt::format("\n{}: {}\n", file, plural(missed, "shortfall"));
-  for (const Shortfall& each : shortfalls)
-    text += fmt::format("  {}{}\n", each.unread ? "not judged: " : "", line_of(each));
+  for (const bool not_known : {false, true})
+    for (const Shortfall& each : shortfalls)
+      if (each.unread == not_known) text += fmt::format("  {}{}\n", not_known ? "not judged: " : "", line_of(each));
   for (const std::string& each : expectation.left_out) text += fmt::format("  not taken over: {}\n", each);
   return text;
 }
@@ -408,7 +409,7 @@ Json gpus_json(const Machine& machine) {
   return json;
 }
 
-// Ports with a link, those of one kind together.
+// Ports with a link are counted by kind.
 Json rails_json(const Root& root) {
   std::map<std::string, std::pair<Json, std::int64_t>> kinds;
   for (const NetworkPart& port : infiniband_parts(root)) {
@@ -430,7 +431,7 @@ Json rails_json(const Root& root) {
   return rails;
 }
 
-// Ports of hardware: how many have at least the rate of the slowest.
+// Counts the hardware's ports, all of which have at least the rate of the slowest.
 Json ethernet_json(const Machine& machine) {
   double slowest = 0;
   std::int64_t count = 0;

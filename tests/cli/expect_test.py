@@ -6,10 +6,12 @@ import os
 import pathlib
 import sys
 import unittest
+from unittest import mock
 
 from assay_case import AssayCase
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import acceptances  # noqa: E402
 from fake_machine import BUSES, gpu, write_machine  # noqa: E402
 
 BOUGHT = {"schema": 1, "cpus": {"exactly": 4}, "memory": "900GiB", "gpudirect": True, "mounts": ["/home"], "kernel": "6.8.*",
@@ -178,6 +180,37 @@ class Accept(Expectations):
         done = self.assay("accept", "--device", "cpu", "--resume", "lacking", "--expect", "other.json", env=self.env)
         self.assertEqual(done.returncode, 2)
         self.assertIn("other.json is not what it began with", done.stderr)
+
+    def judged(self, name, values, floors=(), odd=None):
+        """The states of the stage host in an acceptance of these figures, and its folder."""
+        inventory = {"schema": 1, "cpu": {"model": "X"}, "kernel": "6.8"}
+        audit = {"hosts": [acceptances.answer(host, inventory={**inventory, **(odd or {}).get(host, {})}) for host in values]}
+        hosts = list(values)
+        stages = acceptances.whole(hosts, host=[acceptances.attempt(hosts, *acceptances.each(values))])
+        case = {"hosts": hosts, "stages": stages, "audit": audit, **({"floors": floors} if floors else {})}
+        with mock.patch.dict(acceptances.ACCEPTANCES, {name: case}):
+            words, _ = acceptances.write_acceptance(self.dir / name, name)
+        done = self.assay(*words, env=self.env)
+        self.assertIn(done.returncode, (0, 1, 3), done.stderr)
+        document = json.loads((self.dir / name / "out/accept.json").read_text())
+        return {host["host"]: host["checks"][1]["state"] for host in document["hosts"]}, document["notes"], done.stderr
+
+    def test_what_most_hosts_reach_can_be_given_back(self):
+        values = {"a": 1e11, "b": 1.01e11, "c": 0.99e11, "d": 1.005e11}
+        _, _, said = self.judged("first", values)
+        self.assertIn("floors.json: 1 floor of 1 case", said)
+        floors = json.loads((self.dir / "first/out/floors.json").read_text())["floors"]
+        self.assertEqual(self.judged("again", values, floors)[0], {host: "pass" for host in values})
+        self.assertEqual(self.judged("slow", {**values, "c": 6e10}, floors)[0], {**{host: "pass" for host in values}, "c": "fail"})
+        # Of hosts of two kinds, those of the more frequent kind; of two halves, none.
+        other = {"cpu": {"model": "Y"}}
+        _, notes, _ = self.judged("kinds", {**values, "e": 5e10}, odd={"e": other})
+        self.assertIn("not of e (cpu.model Y)", " ".join(notes))
+        kinds = json.loads((self.dir / "kinds/out/floors.json").read_text())["floors"]
+        self.assertEqual([one["at_least"] for one in kinds], [one["at_least"] for one in floors])
+        _, notes, said = self.judged("halves", values, odd={"c": other, "d": other})
+        self.assertIn("cpu.model: no value has a majority: 2 hosts X, 2 hosts Y", " ".join(notes))
+        self.assertIn("no floors.json: no kind of host has a majority", said)
 
     def test_ties_and_hosts_of_another_kind_are_said(self):
         self.machine("a1")

@@ -185,7 +185,7 @@ cat {self.answers}/$2.json
     def test_bad_requests(self):
         self.refused("env", "--hostfile", "hosts", says="unknown flag --hostfile")
         self.refused("audit", "--runs", "no-run", says="name them in --hostfile")
-        self.refused("audit", "--hostfile", self.hostfile("a1"), "--expect", "e.json", says="about one host")
+        self.refused("audit", "--hostfile", self.hostfile("a1"), "--expect", "e.json", says="e.json")
         self.refused("audit", "--expect", "", says="--expect: needs a value")
         self.refused("audit", "--hostfile", "none", says="none")
         self.refused("audit", "--hostfile", self.hostfile("a1"), "--timeout", "0s", says="above 0")

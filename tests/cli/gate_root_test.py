@@ -130,6 +130,22 @@ class GateOfRoot(AssayCase):
                 path.chmod(0o755 if path.is_dir() else 0o644)
         self.drill(ASSAY_CONFIGS=str(configs))
 
+    def test_policies_and_expectations_of_others_are_refused_and_nothing_is_counted_in_their_folders(self):
+        for flag, content in (("--policy", {"xid-fatal": "ok"}), ("--expect", {"schema": 1})):
+            file = self.write("theirs.json", content)
+            give(file)
+            done = self.gate(flag, "theirs.json")
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertRegex(done.stderr, f"gate: {flag} theirs.json: .*belongs to user 4321")
+        shared = self.dir / "shared"
+        shared.mkdir()
+        give(shared)
+        self.write("policy.json", {"reboot-required": "drain", "at_most": "1 in 1h", "shared": str(shared)})
+        done = self.assay("gate", "--reset-fuse", "--policy", "policy.json", env=self.env)
+        self.assertEqual(done.returncode, 4, done.stdout)
+        self.assertIn("belongs to user 4321", done.stderr)
+        self.assertEqual(list(shared.iterdir()), [])
+
     def test_floors_of_others_are_refused(self):
         floors = self.write("place/floors.json", {"schema": 1, "floors": [
             {"key": "gemm/*", "metric": "throughput", "unit": "FLOP/s", "at_least": 1, "source": "x"}]})

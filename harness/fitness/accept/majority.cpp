@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Records of these hosts alone.
+// Keeps the records of these hosts alone.
 std::vector<RunData> runs_of(const State& state, const std::set<std::string>& hosts, const fs::path& dir) {
   std::vector<RunData> runs;
   const auto stage = state.stages.find("host");
@@ -44,7 +44,10 @@ std::string write_floors(const State& state, const std::set<std::string>& hosts,
   const RunSet runs(runs_of(state, hosts, dir), Injected::include);
   if (runs.entries().empty()) return "the stage host has no record of them";
   const fitness::LearnedFloors learned = fitness::learn(runs, {.outliers = fitness::Outliers::leave_out});
-  if (learned.floors() == 0) return learned.nothing.empty() ? "no figure is steady enough" : learned.nothing;
+  if (learned.floors() == 0) {
+    const std::string why = learned.nothing.empty() ? "no figure is steady enough" : learned.nothing;
+    return learned.notes.empty() ? why : fmt::format("{}: {}", why, first_few(learned.notes));
+  }
   replace_file(dir / "floors.json", dump_document(fitness::floors_of(learned)));
   say("assay: {}: {} of {} cases, of {}\n", (dir / "floors.json").string(),
       plural(static_cast<std::int64_t>(learned.floors()), "floor"), learned.cases.size(),

@@ -19,7 +19,8 @@ namespace assay::fitness {
 
 namespace {
 
-// A member, or a member of a member: "gpus", "name". Of lists each element is one of its own.
+// Members of an inventory are told apart by their name and that of a part: ("gpus", "name"). Each element of a list is
+// a part.
 using Member = std::pair<std::string, std::string>;
 using ValuesByHost = std::map<std::string, Json>;  // by host
 

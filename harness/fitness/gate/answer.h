@@ -18,7 +18,7 @@ int exit_code(Fitness verdict, ExitStyle style);
 // What is printed on standard output.
 std::string answer_text(const Request& request, const Answer& answer, ExitStyle style);
 std::string answer_json(const Request& request, const Answer& answer);
-// What a reset has found.
+// Says what the fuse was like before a reset.
 std::string reset_text(const FuseAnswer& was);
 std::string reset_json(const FuseAnswer& was);
 // The same for what kept a gate from judging, in a style of another system.

@@ -179,6 +179,7 @@ int nvmlDeviceGetName(void*, char* out, unsigned size) { return text("Stand-in G
 int nvmlDeviceGetUUID(void* device, char* out, unsigned size) {
   return text(device == &slice ? "MIG-stand-in" : "GPU-stand-in", out, size);
 }
+int nvmlDeviceGetVbiosVersion(void*, char* out, unsigned size) { return text("96.00.74.00.01", out, size); }
 int nvmlDeviceGetPciInfo_v3(void*, Pci* pci) {
   *pci = {"", 0, 0x1b, 0, 0x233510de, 0, ""};
   return success;

@@ -67,7 +67,8 @@ TEST(GpuFindings, ThrottleReasonsAreDescribed) {
 }
 
 TEST(AddNvml, FillsInMissingValuesAndAppendsMissingGpus) {
-  const NvmlScript script("mig 0\necc 1\npower_limit 700000\nlink_generation 5\nlink_width 16\nclient 77 1048576\n");
+  const NvmlScript script(
+      "mig 0\necc 1\npower_limit 700000\nlink_generation 5\nlink_width 16\nclient 77 1048576\nnvlinks 17\n");
   std::string why_not;
   const auto nvml = Nvml::load(why_not);
   if (!nvml || nvml->driver_version() != "999.1") GTEST_SKIP() << "no stand-in for NVML here: " << why_not;
@@ -76,6 +77,8 @@ TEST(AddNvml, FillsInMissingValuesAndAppendsMissingGpus) {
   add_nvml(*nvml, gpus);
   ASSERT_EQ(gpus.size(), 1u);
   EXPECT_EQ(gpus[0].name, "Stand-in GPU");
+  EXPECT_EQ(gpus[0].vbios, "96.00.74.00.01");
+  EXPECT_EQ(gpus[0].nvlinks_active, 17);
   EXPECT_EQ(gpus[0].mig, false);
   EXPECT_EQ(gpus[0].ecc, true);
   EXPECT_EQ(gpus[0].power_limit, 700);
