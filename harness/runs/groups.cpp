@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -14,6 +15,14 @@ namespace assay {
 
 namespace {
 
+// "side=a"; without the instance type, which names and titles have.
+std::vector<std::string> labels_texts(const MachineRuns& group) {
+  std::vector<std::string> texts;
+  for (const auto& [label, value] : group.labels)
+    if (label != "instance_type") texts.push_back(label + "=" + value);
+  return texts;
+}
+
 std::string title_of(const MachineRuns& group) {
   std::vector<std::string> parts{group.machine.name.empty() ? "unknown machine" : group.machine.name};
   if (!group.machine.hosts.empty()) {
@@ -21,8 +30,7 @@ std::string title_of(const MachineRuns& group) {
     parts.push_back(hosts.size() > 2 ? fmt::format("{} and {} more hosts", hosts.front(), hosts.size() - 1)
                                      : joined(hosts));
   }
-  for (const auto& [name, value] : group.labels)
-    if (value != group.machine.instance_type) parts.push_back(name + "=" + value);  // the name ends with that
+  std::ranges::move(labels_texts(group), std::back_inserter(parts));
   return joined(parts, " · ");
 }
 
@@ -45,11 +53,7 @@ void name_each(std::vector<MachineRuns>& groups) {
   add_to_equal_ones([](const MachineRuns& one, std::size_t) {
     return one.machine.hosts.empty() ? "" : one.machine.hosts.front().substr(0, one.machine.hosts.front().find('.'));
   });
-  add_to_equal_ones([](const MachineRuns& one, std::size_t) {
-    std::vector<std::string> labels;
-    for (const auto& [label, value] : one.labels) labels.push_back(label + "=" + value);
-    return joined(labels);
-  });
+  add_to_equal_ones([](const MachineRuns& one, std::size_t) { return joined(labels_texts(one)); });
   add_to_equal_ones([](const MachineRuns&, std::size_t i) { return std::to_string(i + 1); });
 }
 

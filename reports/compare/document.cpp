@@ -282,6 +282,8 @@ class Builder {
       counts.push_back(fmt::format("{} {}", curve.points.size(), curve.name));
       figure.curves.push_back(std::move(curve));
     }
+    const double last = static_cast<double>(figure.x.categories.size()) - 1;
+    figure.curves.push_back({"base", Mark::line, {{0, 1}, {last, 1}}, true});
     figure.alt = fmt::format("{} in {}, from {:.3g} to {:.3g}: {}.", figure.title,
                              plural(figure.x.categories.size(), "case"), low, high, fmt::join(counts, ", "));
     section.blocks.push_back(std::move(figure));

@@ -187,8 +187,11 @@ CostLines cost_lines(const RunSet& runs, const PriceSource& source) {
     }
   }
   for (const Group& group : groups) add_lines(group, out.lines);
-  std::ranges::stable_sort(out.lines,
-                           [](const CostLine& a, const CostLine& b) { return order_of(a.per) < order_of(b.per); });
+  std::map<Identity, std::size_t> cases;  // so that the machines of a case stand below each other
+  for (const CostLine& line : out.lines) cases.try_emplace(line.record->identity().on_any_host(), cases.size());
+  std::ranges::stable_sort(out.lines, {}, [&](const CostLine& line) {
+    return std::pair(order_of(line.per), cases.at(line.record->identity().on_any_host()));
+  });
   for (auto& [reason, left] : left_out) out.left_out.push_back(std::move(left));
   for (auto& [name, without] : unpriced) out.unpriced.push_back(std::move(without));
   return out;

@@ -17,7 +17,6 @@ namespace assay::report {
 namespace {
 
 constexpr std::size_t max_rows = 16;     // of the side-by-side table; files have all
-constexpr std::size_t max_bars = 24;     // of the figure
 constexpr std::size_t max_machines = 5;  // listed as without a price
 constexpr double joules_per_kwh = 3.6e6;
 
@@ -25,10 +24,6 @@ const HourlyPrice* offer_of(const CostLine& line, Basis basis) {
   for (const HourlyPrice& price : line.offers)
     if (price.basis == basis) return &price;
   return nullptr;
-}
-
-bool priced(const CostLine& line) {
-  return std::ranges::any_of(line.offers, [](const HourlyPrice& p) { return p.usd.has_value(); });
 }
 
 std::vector<Basis> bases_of(const std::vector<CostLine>& lines) {
@@ -225,36 +220,6 @@ Table energy_table(const std::vector<CostLine>& lines) {
   return table;
 }
 
-// Costs of the first priced kind of result, one group of bars per case and machine.
-std::optional<Figure> cost_figure(const std::vector<CostLine>& lines, const std::vector<Basis>& bases) {
-  const auto first = std::ranges::find_if(lines, priced);
-  if (first == lines.end()) return std::nullopt;
-  Figure figure{"cost_figure",       "Cost per " + first->per,          "",
-                {"", "", false, {}}, {"cost per " + first->per, "USD"}, {}};
-  for (const Basis basis : bases) figure.curves.push_back({std::string(name_of(basis)), Mark::bars, {}});
-  std::set<std::string> machines;
-  for (const CostLine& line : lines)
-    if (line.per == first->per && priced(line)) machines.insert(line.machine);
-  std::vector<std::string> phrases;
-  for (const CostLine& line : lines) {
-    if (line.per != first->per || !priced(line) || figure.x.categories.size() == max_bars) continue;
-    const std::string title = case_title(*line.record) + (machines.size() > 1 ? " · " + line.machine : "");
-    const auto x = static_cast<double>(figure.x.categories.size());
-    figure.x.categories.push_back(title);
-    for (std::size_t b = 0; b < bases.size(); ++b) {
-      const HourlyPrice* price = offer_of(line, bases[b]);
-      if (!price || !price->usd) continue;
-      const Estimate usd = line.usd(*price);
-      figure.curves[b].points.push_back({x, usd.value, usd.interval, fmt::format("{}, {}", title, line.stands_for)});
-      if (phrases.size() < 6)
-        phrases.push_back(fmt::format("{} {}: {}", title, name_of(bases[b]), quantity_text(usd, "USD")));
-    }
-  }
-  std::erase_if(figure.curves, [](const Curve& curve) { return curve.points.empty(); });
-  figure.alt = fmt::format("Cost per {} by case and machine. {}.", first->per, fmt::join(phrases, "; "));
-  return figure;
-}
-
 void say_unpriced(Section& section, const CostLines& costs, const PriceSource& prices) {
   const std::size_t shown = std::min(max_machines, costs.unpriced.size());
   for (std::size_t i = 0; i < shown; ++i) {
@@ -307,7 +272,6 @@ std::vector<Section> cost_sections(const RunSet& runs, const PriceSource& prices
       summary.blocks.push_back(Text{"* see these warnings:", Tone::warn});
       summary.blocks.push_back(std::move(warnings));
     }
-    if (auto figure = cost_figure(costs.lines, bases)) summary.blocks.push_back(std::move(*figure));
   }
   sections.push_back(std::move(summary));
 

@@ -1,6 +1,7 @@
 """assay compare on run directories made by hand: what it prints and writes, and its exit codes."""
 
 import re
+import json
 import unittest
 
 from assay_case import AssayCase
@@ -259,6 +260,11 @@ class Compare(AssayCase):
         self.assertEqual([(row["machine"].split(",")[-1].strip(), round(row["speed"], 9)) for row in tables["cost"]],
                          [("big", 2.0), ("poor", 1.5)])
         self.assertNotIn("pareto", tables)
+        figures = {figure["id"].split(", ")[-1]: [point["y"] for curve in figure["curves"] if curve["name"] != "base"
+                                                  for point in curve["points"]]
+                   for section in json.loads((self.dir / "out.json").read_text())["sections"] for figure in section["figures"]}
+        self.assertEqual({name.removeprefix("changes-"): [round(y, 9) for y in ys] for name, ys in figures.items()},
+                         {"big": [2.0], "poor": [1.5]})
         self.assertIn("it stays cheapest while big costs more than 2.0 USD/h", done.stdout)
 
     def test_help_says_what_the_exit_codes_mean(self):

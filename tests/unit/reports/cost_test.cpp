@@ -343,20 +343,6 @@ TEST(Sections, OrderOfRunsDoesNotMatter) {
   EXPECT_EQ(rows(runs), before);
 }
 
-TEST(Sections, FigureShowsTheTablesValues) {
-  const RunSet set({at_speed("a", 1000, "2026-01-10T00:00:00Z")});
-  for (const Section& section : cost_sections(set, box_price(7.2)))
-    for (const Block& block : section.blocks)
-      if (const auto* figure = std::get_if<Figure>(&block)) {
-        EXPECT_EQ(figure->y.unit, "USD");
-        ASSERT_EQ(figure->curves.size(), 1u);
-        EXPECT_NEAR(figure->curves[0].points[0].y, 2, 1e-12);
-        EXPECT_THAT(figure->alt, HasSubstr("2.00 USD"));
-        return;
-      }
-  FAIL() << "no figure";
-}
-
 TEST(Flags, RefusalsSayWhatIsExpected) {
   const auto refusal = [](const PriceFlags& flags) { return test::refusal([&] { load_prices(flags); }); };
   EXPECT_THAT(refusal({.file = "x", .price = "1"}), HasSubstr("exclude each other"));
