@@ -23,6 +23,8 @@ class Costs {
   };
   // Geometric mean over the entries that have a cost on the same basis as the first; absent if none has one.
   std::optional<Value> of(const std::vector<const Entry*>& entries) const;
+  // Adds the first known price of each run, on which its costs rest.
+  void add_prices(std::vector<HourlyPrice>& to) const;
 
  private:
   std::vector<MachinePrices> prices_;  // one for each run
@@ -51,10 +53,10 @@ void find_front(std::vector<Offer>& offers);
 // differ: the question is what a result costs, not how it was computed.
 std::vector<Front> fronts(const RunSet& base, const RunSet& head, const Costs& base_costs, const Costs& head_costs);
 
-// "Cost and speed" and "Cost against throughput"; empty if nothing has a price.
 // Adds the machine of the table's last row, as of Pair::machine; without one it adds nothing.
 void name_machine(Table& table, const std::string& machine);
 
+// "Cost and speed" and "Cost against throughput"; empty if nothing has a price.
 std::vector<Section> cost_comparison(const Comparison& comparison, const PriceSource& prices);
 
 }  // namespace assay::report::comparison
