@@ -3,7 +3,6 @@
 #include "cli/audit_fleet.h"
 #include "cli/audit_text.h"
 #include "cli/command.h"
-#include "harness/core/configs.h"
 #include "harness/json/members.h"
 #include "harness/machine/description.h"
 #include "harness/machine/environment.h"
@@ -37,7 +36,7 @@ ExitCode Description::run() const {
   if (audit) audited = audit::audit_machine(root, static_cast<double>(std::time(nullptr)));
   const Machine machine = audited ? audited->machine : probe_machine(root);
   const Json environment = environment_json(machine);
-  const std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
+  const std::vector<HardwareSheet>& sheets = shipped_hardware();
   const auto findings = audited ? audited->spoilers : find_spoilers(machine, present_circumstances(root));
   auto missing = expecting ? shortfalls(expectation, machine, sheets, root) : std::vector<Shortfall>();
   if (audited) {

@@ -1,7 +1,6 @@
 // assay estimate: the memory of a model's training step, planned without running it.
 #include "cli/command.h"
 #include "cli/options.h"
-#include "harness/core/configs.h"
 #include "harness/json/json.h"
 #include "workloads/estimate/document.h"
 
@@ -20,8 +19,7 @@ struct EstimateOptions {
 
 ExitCode run_estimate(const EstimateOptions& options) {
   estimate::MemoryEstimator estimator(options.model);
-  if (!options.hardware.empty())
-    estimator.set_hardware(read_hardware(find_config("hardware", "hardware sheet", options.hardware)));
+  if (!options.hardware.empty()) estimator.set_hardware(hardware_named(options.hardware));
   estimator.set(options.sets);
   const estimate::Answer answer(estimator);
   options.outputs.write_json([&] { return dump_document(to_json(answer), 2); });

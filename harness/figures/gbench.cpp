@@ -267,7 +267,7 @@ std::string size_text(double bytes) {
 std::string cpu_class(const Json& context) {
   const auto count = number_member(context, "/num_cpus"), mhz = number_member(context, "/mhz_per_cpu");
   if (!count) return {};
-  std::string name = plural(static_cast<std::int64_t>(std::clamp(*count, 0.0, 1e9)), "CPU");
+  std::string name = fmt::format("{:g} CPU{}", *count, *count == 1 ? "" : "s");
   if (mhz && *mhz > 0) name += fmt::format(" at {:.1f} GHz", *mhz / 1e3);
   if (const Json& caches = member(context, "/caches"); caches.is_array())
     for (const Json& cache : caches) {

@@ -101,10 +101,17 @@ HardwareSheet read_hardware(const std::filesystem::path& file) {
   return sheet;
 }
 
-std::vector<HardwareSheet> load_hardware(const std::filesystem::path& folder) {
-  std::vector<HardwareSheet> sheets;
-  for (const auto& file : json_files(folder)) sheets.push_back(read_hardware(file));
+const std::vector<HardwareSheet>& shipped_hardware() {
+  static const std::vector<HardwareSheet> sheets = [] {
+    std::vector<HardwareSheet> all;
+    for (const auto& file : json_files(configs_dir() / "hardware")) all.push_back(read_hardware(file));
+    return all;
+  }();
   return sheets;
+}
+
+HardwareSheet hardware_named(const std::string& word) {
+  return read_hardware(find_config("hardware", "hardware sheet", word));
 }
 
 const HardwareSheet* find_hardware(std::span<const HardwareSheet> sheets, std::string_view device_name) {

@@ -34,8 +34,10 @@ struct HardwareSheet {
 
 // Throws UsageError that lists every error of the file with its place; a figure without a source is an error.
 HardwareSheet read_hardware(const std::filesystem::path& file);
-// Every sheet of a folder, by name; none if the folder is absent.
-std::vector<HardwareSheet> load_hardware(const std::filesystem::path& folder);
+// The sheets of configs/hardware, by name, read once in a process. Throws as read_hardware() does.
+const std::vector<HardwareSheet>& shipped_hardware();
+// A shipped sheet by name, or a file. Throws UsageError with the nearest names if there is none.
+HardwareSheet hardware_named(const std::string& word);
 // The sheet whose patterns match a device's name; null if there is none.
 const HardwareSheet* find_hardware(std::span<const HardwareSheet> sheets, std::string_view device_name);
 const HardwareSheet* find_hardware_by_pci(std::span<const HardwareSheet> sheets, std::string_view pci_id);

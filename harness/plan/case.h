@@ -5,8 +5,8 @@
 #include "harness/core/words.h"
 #include "harness/device/device.h"
 #include "harness/plan/params.h"
-#include "harness/plan/peaks.h"
 #include "harness/record/metric.h"
+#include "harness/record/peaks.h"
 #include "harness/sampling/sampler.h"
 
 #include <array>

@@ -425,7 +425,7 @@ Plan expand_plan(const PlanRequest& request, std::span<const Family> families, c
       override_entries(overrides.back(), std::span(entries).subspan(last_own));
       continue;
     }
-    PlanSource source = resolve(target, request.configs, families, request.device);
+    PlanSource source = read_target(target, request.configs, families, request.device);
     const bool is_model = !source.entries.empty() && !source.entries.front().model.empty();
     last = is_model ? source.entries.front().family->name : target, last_own = entries.size();
     plan.name += (plan.name.empty() ? "" : "+") + source.name;

@@ -26,9 +26,10 @@ struct Estimate {
 
 struct Family {
   std::string name = {};
-  std::string summary = {};   // one line
-  bool workload = false;      // a training family
-  bool communicates = false;  // ranks exchange data; implied by `workload`
+  std::string summary = {};     // one line
+  bool workload = false;        // a training family
+  bool communicates = false;    // ranks exchange data; implied by `workload`
+  bool adds_up_slices = false;  // of models that do not fit whole; its parameters are a training family's
   Schema params = {};
   Estimate (*estimate)(const Params&, const World&) = nullptr;
   std::unique_ptr<Case> (*make)(const Params&) = nullptr;

@@ -7,7 +7,7 @@
 namespace assay {
 
 constexpr auto words(ParamType) {
-  return std::to_array<std::string_view>({"integer", "bytes", "seconds", "real", "flag", "choice", "count", "text"});
+  return std::to_array<std::string_view>({"integer", "bytes", "seconds", "flag", "choice", "count", "text"});
 }
 
 namespace {

@@ -206,10 +206,6 @@ ParamSpec seconds(std::string name, double value) {
   return {.name = std::move(name), .type = ParamType::seconds, .defaults = {value}};
 }
 
-ParamSpec real(std::string name, double value) {
-  return {.name = std::move(name), .type = ParamType::real, .defaults = {value}};
-}
-
 ParamSpec flag(std::string name, bool value) {
   return {.name = std::move(name), .type = ParamType::flag, .defaults = {value}};
 }

@@ -66,11 +66,10 @@ enum class ParamType {
   integer,  // 64 bits
   bytes,    // an integer, also written "64MiB", "1GB"; canonical form: bytes
   seconds,  // a real, also written "30s", "500ms"
-  real,
-  flag,    // true or false
-  choice,  // one of `allowed`
-  count,   // a positive integer or one of `allowed` (threads: 2, "all")
-  text,    // free text (a path)
+  flag,     // true or false
+  choice,   // one of `allowed`
+  count,    // a positive integer or one of `allowed` (threads: 2, "all")
+  text,     // free text (a path)
 };
 
 // One parameter of a family. Declare it with the functions of namespace axis and the setters below:
@@ -121,7 +120,6 @@ namespace axis {
 ParamSpec integer(std::string name, std::int64_t value);
 ParamSpec bytes(std::string name, std::initializer_list<std::int64_t> values);
 ParamSpec seconds(std::string name, double value);
-ParamSpec real(std::string name, double value);
 ParamSpec flag(std::string name, bool value = false);
 ParamSpec text(std::string name, std::string value);
 // Choices and counts run all their words unless runs() says otherwise.

@@ -1,6 +1,7 @@
 // Targets of the command line: plans, families, files, models.
 #include "harness/plan/targets.h"
 
+#include "harness/core/configs.h"
 #include "harness/core/error.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
@@ -17,15 +18,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view sliced_family = "slice";  // adds up models from some of their layers
-
 // Names of the files in a folder of the configs.
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
-  std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none))
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  std::ranges::sort(names);
+  for (const fs::path& file : json_files(folder)) names.push_back(file.stem().string());
   return names;
 }
 
@@ -110,8 +106,8 @@ std::string choose_whole_or_slices(PlanEntry& entry, std::span<const Family> fam
   const std::string has = format_bytes(static_cast<double>(memory));
   const std::string sizes = fmt::format("the whole needs {} and {} has {}", format_bytes(whole), where, has);
   if (whole <= static_cast<double>(memory)) return fmt::format("{}: whole, as {}", entry.model, sizes);
-  const Family* slicer = find_family(families, sliced_family);
-  if (!slicer) return fmt::format("{}: whole, though {}", entry.model, sizes);
+  const auto slicer = std::ranges::find_if(families, &Family::adds_up_slices);
+  if (slicer == families.end()) return fmt::format("{}: whole, though {}", entry.model, sizes);
   PlanEntry slices = bare_family(*slicer, device).entries.front();
   slices.source = entry.source, slices.model = entry.model, slices.ranks = entry.ranks, slices.seed = entry.seed;
   slices.protocol = entry.protocol, slices.timeout_seconds = entry.timeout_seconds;
@@ -128,8 +124,8 @@ std::string choose_whole_or_slices(PlanEntry& entry, std::span<const Family> fam
   return text;
 }
 
-PlanSource resolve(const std::string& target, const fs::path& configs, std::span<const Family> families,
-                   DeviceKind device) {
+PlanSource read_target(const std::string& target, const fs::path& configs, std::span<const Family> families,
+                       DeviceKind device) {
   if (target.find('/') != std::string::npos || target.ends_with(".json"))
     return on_device(read_plan_file(target, families, device), configs, device);
   std::vector<std::string> names = configs.empty() ? std::vector<std::string>() : names_in(configs / "plans");

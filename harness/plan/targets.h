@@ -11,8 +11,8 @@ namespace assay {
 
 // A path is a file; a bare word is a plan of configs/plans, else a family, else a file in the current folder, else a
 // model of configs/models. Throws UsageError with the nearest choice, or if the plan is for another kind of device.
-PlanSource resolve(const std::string& target, const std::filesystem::path& configs, std::span<const Family> families,
-                   DeviceKind device);
+PlanSource read_target(const std::string& target, const std::filesystem::path& configs,
+                       std::span<const Family> families, DeviceKind device);
 
 // Bytes of memory that a case's ranks need on one host.
 // A world of a plan's case: on as many hosts as its ranks need, if hosts are known.

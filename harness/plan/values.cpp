@@ -21,7 +21,7 @@ bool is_integral(ParamType type) {
   return type == ParamType::integer || type == ParamType::bytes || type == ParamType::count;
 }
 
-bool has_ranges(ParamType type) { return is_integral(type) || type == ParamType::seconds || type == ParamType::real; }
+bool has_ranges(ParamType type) { return is_integral(type) || type == ParamType::seconds; }
 
 // Sizes and counts begin at 1 and times at 0 unless the family sets another minimum.
 std::optional<double> minimum_of(const ParamSpec& spec) {
@@ -79,16 +79,15 @@ std::optional<ParamValue> read_integer(const ParamSpec& spec, const Cursor& curs
   return value ? within(spec, cursor, *value) : std::nullopt;
 }
 
-std::optional<ParamValue> read_real(const ParamSpec& spec, const Cursor& cursor, double (*parse)(std::string_view),
-                                    std::string_view wanted) {
+std::optional<ParamValue> read_seconds(const ParamSpec& spec, const Cursor& cursor) {
   const Json& json = cursor.json();
   std::optional<double> value;
   if (json.is_string())
-    value = parsed(cursor, parse);
+    value = parsed(cursor, parse_seconds);
   else if (json.is_number())
     value = json.get<double>();
   else
-    return wrong_type(spec, cursor, wanted);
+    return wrong_type(spec, cursor, "a time (a number of seconds, or text such as \"500ms\")");
   return value ? within(spec, cursor, *value) : std::nullopt;
 }
 
@@ -230,9 +229,7 @@ std::optional<ParamValue> read_value(const ParamSpec& spec, const Cursor& cursor
       const auto bytes = parsed(cursor, parse_bytes);
       return bytes ? within(spec, cursor, *bytes) : std::nullopt;
     }
-    case ParamType::seconds:
-      return read_real(spec, cursor, parse_seconds, "a time (a number of seconds, or text such as \"500ms\")");
-    case ParamType::real: return read_real(spec, cursor, parse_fraction, "a number");
+    case ParamType::seconds: return read_seconds(spec, cursor);
     case ParamType::flag:
       if (!cursor.json().is_boolean()) return wrong_type(spec, cursor, "true or false");
       return cursor.json().get<bool>();

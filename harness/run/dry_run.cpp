@@ -1,7 +1,6 @@
 // Tables of a plan's cases and of the placement of its ranks.
 #include "harness/run/dry_run.h"
 
-#include "harness/core/configs.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/device/cpu/cpu_list.h"
@@ -93,10 +92,9 @@ void set_limits_of_gpus(PlanLimits& limits) {
   std::string why_not;
   const auto nvml = Nvml::load(why_not);
   if (!nvml) return;
-  const std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
   std::uint64_t least = 0;
   for (const NvmlDevice& gpu : nvml->devices()) {
-    const HardwareSheet* sheet = find_hardware(sheets, gpu.name());
+    const HardwareSheet* sheet = find_hardware(shipped_hardware(), gpu.name());
     if (!sheet || !sheet->memory_bytes) return;
     least = least == 0 ? *sheet->memory_bytes : std::min(least, *sheet->memory_bytes);
   }

@@ -1,9 +1,9 @@
 #include "reports/bounds/bounds.h"
 
-#include "harness/core/configs.h"
 #include "harness/core/units.h"
 #include "harness/core/whole_number.h"
 #include "harness/json/json.h"
+#include "harness/record/peaks.h"
 #include "harness/runs/figures.h"
 #include "reports/roofline/roofs.h"
 
@@ -19,27 +19,20 @@ namespace {
 constexpr double unusual_tolerance = 0.03, low_share = 0.5;
 constexpr double channel_bytes = 8;  // of a transfer: a channel of DDR4, both halves of one of DDR5
 
-const std::vector<HardwareSheet>& sheets() {
-  static const std::vector<HardwareSheet> all = load_hardware(configs_dir() / "hardware");
-  return all;
-}
-
 const Json& environment_of(const RunData& run) { return member(run.run, "/environment"); }
 
 std::string hypervisor_of(const RunData& run) { return text_member(environment_of(run), "/virtual_machine"); }
 
 // The last `peak` case of the run on as many ranks and threads: it may have been measured after the figure.
 std::optional<Bound> measured_peak_of(const RunData& run, const Record& of, const std::string& dtype) {
-  std::optional<Bound> found;
-  for (const Record& record : run.records) {
-    const Metric* rate = find_metric(record, "throughput");
-    if (record.family != "peak" || record.device != of.device || !usable(record) || !rate || *rate->value <= 0 ||
-        param_text(record, "dtype") != dtype || param_text(record, "isa") != "auto" ||
-        record.world_ranks != of.world_ranks || record.attribute("threads") != of.attribute("threads"))
-      continue;
-    found = Bound{*rate->value, fmt::format("{}, measured in this run", record.key)};
-  }
-  return found;
+  std::vector<MeasuredPeak> peaks;
+  for (const Record& record : run.records)
+    if (record.device == of.device && usable(record))
+      if (auto peak = measured_peak(record)) peaks.push_back(std::move(*peak));
+  const int threads = whole_number<int>(of.attribute("threads").value_or("")).value_or(0);
+  const MeasuredPeak* peak = find_peak(peaks, dtype, "", of.world_ranks, threads);
+  if (!peak) return std::nullopt;
+  return Bound{peak->rate, fmt::format("{}, measured in this run", peak->key)};
 }
 
 // The fastest stream of all threads from memory in this run: what operands can be read with at most.
@@ -124,7 +117,7 @@ BoundShare memory_scale(const Entry& entry) {
   const Record& record = *entry.record;
   if (!record.attribute("level").value_or("memory").starts_with("memory")) return {};
   if (record.device != "cpu") {
-    const auto roof = sheet_memory(sheet_of(sheets(), *entry.run, record), *entry.run, record.device);
+    const auto roof = sheet_memory(sheet_of(shipped_hardware(), *entry.run, record), *entry.run, record.device);
     return roof ? BoundShare{.bound = Bound{roof->value, roof->source}}
                 : BoundShare{.why = "no hardware sheet of this GPU"};
   }
@@ -134,19 +127,22 @@ BoundShare memory_scale(const Entry& entry) {
   return {.bound = std::move(found.bound), .why = std::move(found.why)};
 }
 
-// Its GPU's link to the host.
+// A GPU's link to the host.
+std::optional<Bound> link_of(const Json& gpu) {
+  const auto width = number_member(gpu, "/max_link_width"), speed = number_member(gpu, "/max_link_gigatransfers");
+  if (!width || !speed) return std::nullopt;
+  return Bound{pcie_rate(*width, *speed), fmt::format("PCI Express x{} at {} GT/s", *width, *speed)};
+}
+
 BoundShare transfer_scale(const Entry& entry) {
   const Record& record = *entry.record;
   const std::string direction = param_text(record, "direction");
   if (direction != "h2d" && direction != "d2h") return {};
   const Json& gpus = member(environment_of(*entry.run), "/gpus");
   if (record.ranks.empty() || !gpus.is_array()) return {};
-  for (const Json& gpu : gpus) {
-    if (text_member(gpu, "/pci") != record.ranks.front().pci) continue;
-    const auto width = number_member(gpu, "/max_link_width"), speed = number_member(gpu, "/max_link_gigatransfers");
-    if (!width || !speed) break;
-    return {.bound = Bound{pcie_rate(*width, *speed), fmt::format("PCI Express x{} at {} GT/s", *width, *speed)}};
-  }
+  for (const Json& gpu : gpus)
+    if (text_member(gpu, "/pci") == record.ranks.front().pci)
+      if (const auto link = link_of(gpu)) return {.bound = link};
   return {.why = "the GPU's link is unknown"};
 }
 
@@ -210,7 +206,7 @@ BoundOrWhy memory_bound(const RunData& run, const Record& record) {
     return {.bound = Bound{*populated * *transfers * channel_bytes,
                            fmt::format("{} x {:.0f} MT/s x {} bytes (EDAC; SMBIOS, configured)", filled,
                                        *transfers / 1e6, channel_bytes)}};
-  if (const auto sheet = sheet_memory(sheet_of(sheets(), run, record), run, "cpu")) {
+  if (const auto sheet = sheet_memory(sheet_of(shipped_hardware(), run, record), run, "cpu")) {
     const double part = all && populated && *all > 0 ? *populated / *all : 1;
     return {.bound = Bound{sheet->value * part, filled.empty() ? sheet->source : filled + " (EDAC); " + sheet->source}};
   }
@@ -261,14 +257,7 @@ std::vector<PartLine> part_lines(const RunData& run) {
   const BoundOrWhy memory = memory_bound(run, host);
   line("memory", memory.bound, memory.why);
   if (const Json& gpus = member(environment, "/gpus"); gpus.is_array())
-    for (std::size_t i = 0; i < gpus.size(); ++i) {
-      const auto width = number_member(gpus[i], "/max_link_width"),
-                 speed = number_member(gpus[i], "/max_link_gigatransfers");
-      std::optional<Bound> link;
-      if (width && speed)
-        link = Bound{pcie_rate(*width, *speed), fmt::format("PCI Express x{} at {} GT/s", *width, *speed)};
-      line(fmt::format("GPU {}", i), link, "link unknown");
-    }
+    for (std::size_t i = 0; i < gpus.size(); ++i) line(fmt::format("GPU {}", i), link_of(gpus[i]), "link unknown");
   line("network", network_bound(run), "rates unknown: no port is up, or one does not say its rate");
   if (const Json& disks = member(environment, "/disks"); disks.is_array())
     for (std::size_t i = 0; i < disks.size(); ++i) {

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -90,6 +91,13 @@ std::optional<Section> cost_comparison(const Comparison& comparison, const Price
   Section section{"cost", "Cost and speed", {std::move(table)}};
   section.blocks.push_back(Text{
       "Cost counts wall time, including stalls; the speed of a micro-benchmark is taken from medians.", Tone::faint});
+  std::vector<HourlyPrice> used;  // the first known price of each run, on which its costs rest
+  for (const auto& runs : {base_prices, head_prices})
+    for (const MachinePrices& machine : runs) {
+      const auto known = std::ranges::find_if(machine.offers, [](const auto& offer) { return offer.usd.has_value(); });
+      if (known != machine.offers.end()) used.push_back(*known);
+    }
+  if (auto oldest = oldest_price(used)) section.blocks.push_back(*std::move(oldest));
   return section;
 }
 

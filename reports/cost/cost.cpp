@@ -69,6 +69,15 @@ PriceSource load_prices(const PriceFlags& flags) {
   return source;
 }
 
+std::optional<Text> oldest_price(std::span<const HourlyPrice> prices) {
+  const HourlyPrice* oldest = nullptr;
+  for (const HourlyPrice& price : prices)
+    if (!price.date.empty() && (!oldest || price.date < oldest->date)) oldest = &price;
+  if (!oldest) return std::nullopt;
+  return Text{fmt::format("The oldest of these prices is of {}.", dated(oldest->date, oldest->age)),
+              oldest->age.value_or(0) > days_until_old ? Tone::warn : Tone::faint};
+}
+
 std::string warning_of_use(const Record& record, const RunMachine& machine) {
   if (machine.gpus == 0) return {};
   if (record.device == "cpu")

@@ -50,6 +50,10 @@ std::vector<Cost> costs_of(const Entry& entry, const MachinePrices& prices);
 // The first of costs_of(). Looks up the run's prices each time; for many records call prices_of() once per run.
 std::optional<Cost> cost_of(const Entry& entry, const PriceSource& prices);
 
+// "The oldest of these prices is of 2026-01-31, 40 days old.", a warning beyond days_until_old; absent if none has a
+// date.
+std::optional<Text> oldest_price(std::span<const HourlyPrice> prices);
+
 // Names the part of the priced machine that was idle: "1 of 8 GPUs used; ..."; empty if all of it was used.
 std::string warning_of_use(const Record& record, const RunMachine& machine);
 

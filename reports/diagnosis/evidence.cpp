@@ -106,14 +106,15 @@ Evidence communication_evidence(const Record& record) {
   Evidence evidence = part_of_step(record, "exposed_communication");
   const auto share = communication_share(record);
   if (!evidence.number || !share) return evidence;
-  if (const auto skew = metric_value(record, "arrival_skew"), transfer = metric_value(record, "transfer");
-      skew && transfer && *skew > *transfer)
-    return missing("ranks that arrive together");
-  // What muting saved was measured; the rest of the wait would be there without the exchange, too.
-  if (share->muted) {
-    evidence.saved = std::clamp(*share->muted, 0.0, share->pending);
-    evidence.remark = "; " + share->by_muting();
-  }
+  const auto skew = metric_value(record, "arrival_skew"), transfer = metric_value(record, "transfer");
+  if (skew && transfer && *skew > *transfer) return missing("ranks that arrive together");
+  if (!share->muted) return evidence;
+  evidence.remark = "; " + share->by_muting();
+  // What muting saved is measured whole. The wait leaves out how much the exchange slows the computation beside it, and
+  // counts time that other ranks make use of. A faster exchange still waits for the last rank.
+  const double late = std::max(0.0, skew.value_or(0)) / *step_metric(record)->value;
+  if (late >= 0.01) evidence.remark += fmt::format("; {:.2g} % of the step waits for the last rank", 100 * late);
+  if (*share->muted - late < 1) evidence.saved = std::max(0.0, *share->muted - late);
   return evidence;
 }
 

@@ -38,8 +38,7 @@ class NcclReader {
       devices.insert({rank.pci.empty() ? std::to_string(rank.rank) : rank.pci, rank});
     }
     world.nodes = std::max(1, static_cast<int>(hosts.size()));
-    constexpr int max_gpus = 64;
-    gpus_per_host_ = std::max<std::size_t>(gpus_per_host_, std::min(world.ranks / world.nodes, max_gpus));
+    gpus_per_host_ = std::max<std::size_t>(gpus_per_host_, world.ranks / world.nodes);
     world.device = device_;
     std::shared_ptr<const ForeignWorld>& known = worlds_[key];
     if (!known) known = std::make_shared<const ForeignWorld>(std::move(world));
@@ -108,7 +107,8 @@ class NcclReader {
 
   // What the file says of hosts and GPUs; a host has those of the fullest. A log may leave out ranks: what is equal for
   // all that it names is taken for theirs.
-  ForeignContext context(const std::string& version) const {
+  ForeignContext context(const std::string& version) {
+    constexpr std::size_t max_gpus = 64;
     ForeignContext about;
     Json environment = Json::object();
     const std::map<std::string, RankResult>* fullest = nullptr;
@@ -127,6 +127,9 @@ class NcclReader {
     const auto same = [&](const Json& gpu) { return gpu["name"] == gpus.front()["name"]; };
     if (gpus.is_null())
       environment.erase("gpus");
+    else if (gpus_per_host_ > max_gpus)
+      figures_.remark(fmt::format("{} ranks a host are more than {} GPUs: only those that are named are described",
+                                  gpus_per_host_, max_gpus));
     else if (std::all_of(gpus.begin(), gpus.end(), same))
       while (gpus.size() < gpus_per_host_) gpus.push_back({{"name", gpus.front()["name"]}});
     if (!version.empty()) environment["libraries"][device_ == "cuda" ? "nccl" : "rccl"] = version;
@@ -165,16 +168,19 @@ std::string program_name(const std::string& path) {
   return name;
 }
 
-ForeignWorld json_world(const Json& config) {
+ForeignWorld json_world(const Json& config, const std::string& file, FigureCollector& figures) {
   ForeignWorld world;
   const double per_process =
       number_member(config, "/nthreads").value_or(1) * number_member(config, "/ngpus").value_or(1);
-  world.ranks = static_cast<int>(std::clamp(per_process, 1.0, 1e6));
+  world.ranks = ranks_of_process(per_process, file + ": /config: nthreads x ngpus");
   if (const Json& devices = member(config, "/devices"); devices.is_array())
     for (const Json& one : devices) {
       RankResult rank;
       const double number = number_member(one, "/rank").value_or(-1);
-      if (!(number >= 0 && number < 1e6)) continue;
+      if (!(number >= 0 && number < max_ranks)) {
+        figures.not_read("config/devices", fmt::format("has no rank from 0 to {}", max_ranks - 1));
+        continue;
+      }
       rank.rank = static_cast<int>(number);
       rank.host = text_member(one, "/hostname"), rank.device = text_member(one, "/device_info");
       if (const std::string place = text_member(one, "/device_hex"); place.find(':') != place.npos) rank.pci = place;
@@ -197,7 +203,7 @@ ForeignFile read_nccl_json(const ForeignInput& input, const std::string& text, s
   const Json& results = need_list(json, "/results", input.file, "nccl-tests");
   NcclReader reader(input, device);
   const Json& config = member(json, "/config");
-  reader.set_world(json_world(config));
+  reader.set_world(json_world(config, input.file, reader.figures()));
   const auto code = number_member(json, "/nccl_version");
   ForeignContext about = reader.context(code ? nccl_version_text(*code) : "");
   about.time = reader.figures().time(text_member(json, "/start_time"), text, input.file);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdint>
 #include <sstream>
 #include <string_view>
@@ -98,7 +99,7 @@ class LogReader {
     if (words.empty()) return;
     if (NcclColumns::is_header(words)) return read_header(" " + line.substr(1));
     const auto has = [&](std::string_view text) { return line.find(text) != line.npos; };
-    if (words.front() == "Rank") return read_rank(words);
+    if (words.front() == "Rank") return read_rank(words, line);
     if (has("out-of-place") || has("in-place")) {
       in_place_first_ = line.find("in-place") < line.find("out-of-place");
     } else if (line.find('(') != line.npos && line.find(')') != line.npos && words.front().front() == '(') {
@@ -123,17 +124,17 @@ class LogReader {
 
   // "# nThread 1 nGpus 8 ... agg iters: 1 validation: 1 graph: 0", "# nccl-tests version 2.17 nccl-library=22707"
   void read_banner(const NcclWords& words) {
-    int per_process = 1;
+    double per_process = 1;
     for (std::size_t i = 0; i + 1 < words.size(); ++i) {
       const std::string& next = words[i + 1];
-      if (words[i] == "nThread" || words[i] == "nGpus")
-        per_process *= std::clamp(number_in<int>(next).value_or(1), 1, 64);
+      if (words[i] == "nThread" || words[i] == "nGpus") per_process *= number_in<double>(next).value_or(0);
       if ((words[i] == "graph:" || words[i] == "unalign:") && next != "0")
         test().conditions[words[i].substr(0, words[i].size() - 1)] = next;
       if (words[i] == "iters:" && i > 0 && words[i - 1] == "agg" && next != "1")
         test().conditions["aggregated_iterations"] = next;
     }
-    if (per_process > 1 && test().world.known.empty()) test().world.ranks = per_process;
+    if (const int ranks = ranks_of_process(per_process, "nThread x nGpus"); ranks > 1 && test().world.known.empty())
+      test().world.ranks = ranks;
     constexpr std::string_view library = "nccl-library=";
     for (const std::string& word : words)
       if (const auto code = word.starts_with(library) ? number_in<int>(word.substr(library.size())) : std::nullopt)
@@ -141,14 +142,13 @@ class LogReader {
   }
 
   // "Rank 0 Group 0 Pid 21 on worker-0 device 0 [0x35] Tesla T4"
-  void read_rank(const NcclWords& words) {
+  void read_rank(const NcclWords& words, const std::string& line) {
     if (!test().rows.empty() || test().failure) begin_test();
     RankResult rank;
     std::size_t i = 1;
     rank.rank = words.size() > 1 ? number_in<int>(words[1]).value_or(-1) : -1;
-    constexpr int max_rank = 1'000'000;
     while (i < words.size() && words[i] != "on") ++i;
-    if (rank.rank < 0 || rank.rank > max_rank || i + 1 >= words.size()) return;
+    if (rank.rank < 0 || rank.rank >= max_ranks || i + 1 >= words.size()) return not_read(number_, line);
     rank.host = words[i + 1];
     for (i += 2; i < words.size() && !words[i].starts_with('['); ++i) continue;
     if (i < words.size()) {
@@ -369,8 +369,17 @@ class LogReader {
 
 }  // namespace
 
+int ranks_of_process(double threads_times_gpus, const std::string& place) {
+  if (!(threads_times_gpus >= 1 && threads_times_gpus <= max_ranks) ||
+      std::trunc(threads_times_gpus) != threads_times_gpus)
+    throw UsageError(
+        fmt::format("{} is {:g}: must be a whole number from 1 to {}", place, threads_times_gpus, max_ranks));
+  return static_cast<int>(threads_times_gpus);
+}
+
 std::string nccl_version_text(double code) {
-  const auto number = static_cast<std::int64_t>(std::clamp(code, 0.0, 1e9));
+  if (!(code >= 1'000 && code < 1e6)) return fmt::format("{:g}", code);
+  const auto number = static_cast<std::int64_t>(code);
   const std::int64_t thousand = number < 10'000 ? 1'000 : 10'000;  // before version 2.9
   return fmt::format("{}.{}.{}", number / thousand, number % thousand / 100, number % 100);
 }

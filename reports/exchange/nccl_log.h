@@ -49,7 +49,13 @@ struct NcclLog {
 // Throws UsageError "FILE: line N: ..." for a unit that is not known.
 NcclLog read_nccl_log(const std::string& text, const std::string& file);
 
-// "2.27.7" of 22707.
+inline constexpr int max_ranks = 1'000'000;
+
+// The ranks of a process: its threads x their GPUs. Throws UsageError "PLACE is 0: ..." unless it is from 1 to
+// max_ranks.
+int ranks_of_process(double threads_times_gpus, const std::string& place);
+
+// "2.27.7" of 22707; as it is if it is no such number.
 std::string nccl_version_text(double code);
 
 }  // namespace assay::report

@@ -1,6 +1,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/runs/figures.h"
+#include "reports/cost/cost.h"
 #include "reports/model/cells.h"
 #include "reports/model/words.h"
 #include "reports/ranking/ranking.h"
@@ -170,13 +171,12 @@ Json estimate_json(const Estimate& estimate) {
           {"high", estimate.interval ? Json(estimate.interval->high) : Json(nullptr)}};
 }
 
-const HourlyPrice* oldest_price(const Ranking& ranking) {
-  const HourlyPrice* oldest = nullptr;
+std::vector<HourlyPrice> prices_in(const Ranking& ranking) {
+  std::vector<HourlyPrice> prices;
   for (const RankedCase& ranked : ranking.cases)
     for (const Row& row : ranked.rows)
-      for (const Usd& usd : row.usd)
-        if (!usd.price.date.empty() && (!oldest || usd.price.date < oldest->date)) oldest = &usd.price;
-  return oldest;
+      for (const Usd& usd : row.usd) prices.push_back(usd.price);
+  return prices;
 }
 
 // How many of the cases have sentences, bars and a table of their own: training, else the first few.
@@ -210,9 +210,7 @@ std::vector<Section> sections_of(const Ranking& ranking, std::optional<double> i
   if (all.empty()) section.blocks.push_back(legend(ranking));
   if (all.size() > 1) section.blocks.push_back(overview(ranking, all, max_in_terminal, "ranking_overview"));
   if (all.size() > max_in_terminal) rest.blocks.push_back(overview(ranking, all, all.size(), "ranking_all"));
-  if (const HourlyPrice* oldest = oldest_price(ranking))
-    section.blocks.push_back(Text{fmt::format("The oldest of these prices is of {}.", dated(oldest->date, oldest->age)),
-                                  oldest->age.value_or(0) > days_until_old ? Tone::warn : Tone::faint});
+  if (auto oldest = oldest_price(prices_in(ranking))) section.blocks.push_back(*std::move(oldest));
   if (!ranking.not_ranked.empty())
     section.blocks.push_back(Text{"Not ranked: " + first_few(ranking.not_ranked, 5, "; ") + ".", Tone::warn});
   std::vector<Section> sections{std::move(section)};

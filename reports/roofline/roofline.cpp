@@ -1,6 +1,5 @@
 #include "reports/roofline/roofline.h"
 
-#include "harness/core/configs.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "reports/model/cells.h"
@@ -249,7 +248,7 @@ std::optional<Section> mfu_section(const RunSet& runs, const std::vector<Machine
 
 std::vector<Section> roofline_sections(const RunSet& runs) {
   std::vector<Section> sections;
-  const std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
+  const std::vector<HardwareSheet>& sheets = shipped_hardware();
   const std::vector<MachineRuns>& machines = by_machine(runs);
   Section section{"roofline", "Rooflines", {}, false};
   std::size_t drawn = 0;

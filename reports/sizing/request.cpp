@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace assay::report::sizing {
@@ -31,10 +32,6 @@ void check_sets(const std::vector<std::string>& sets) {
         throw UsageError(fmt::format("size: --set {}: cannot be set here{}", one_line(pair), suggestion(name, names)));
 }
 
-HardwareSheet sheet_of(const std::string& word) {
-  return read_hardware(find_config("hardware", "hardware sheet", word));
-}
-
 void add_sheet(std::vector<HardwareSheet>& sheets, const HardwareSheet& sheet) {
   if (std::ranges::none_of(sheets, [&](const auto& known) { return known.name == sheet.name; }))
     sheets.push_back(sheet);
@@ -45,7 +42,7 @@ Measured read_anchor(const std::string& text, std::vector<HardwareSheet>& sheets
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos)
     throw UsageError(fmt::format("{}: must be MACHINE=TOKENS_PER_S, the speed of one GPU: h100-sxm=9600", flag));
-  const HardwareSheet sheet = sheet_of(text.substr(0, equals));
+  const HardwareSheet sheet = hardware_named(text.substr(0, equals));
   const double speed = parse_flag(flag, text.substr(equals + 1), parse_real);
   if (!(speed > 0)) throw UsageError(fmt::format("{}: the speed must be above 0", flag));
   add_sheet(sheets, sheet);
@@ -94,10 +91,12 @@ std::vector<std::int64_t> read_gpus(const std::string& text) {
 
 std::vector<HardwareSheet> read_hardware_list(const std::string& list) {
   std::vector<HardwareSheet> all;
-  for (const std::string& word : list.empty() ? config_names("hardware") : split_commas(list))
-    all.push_back(sheet_of(word));
   // Nobody rents a CPU for what needs a GPU, unless the user asks for it.
-  if (list.empty()) std::erase_if(all, [](const HardwareSheet& sheet) { return sheet.kind != "gpu"; });
+  if (list.empty())
+    std::ranges::copy_if(shipped_hardware(), std::back_inserter(all),
+                         [](const auto& one) { return one.kind == "gpu"; });
+  else
+    for (const std::string& word : split_commas(list)) all.push_back(hardware_named(word));
   return all;
 }
 
@@ -105,7 +104,7 @@ SizeRequest read_request(const SizeFlags& flags) {
   SizeRequest request;
   request.gpus = read_gpus(flags.count);
   request.hardware = read_hardware_list(flags.hardware);
-  request.sheets = load_hardware(configs_dir() / "hardware");
+  request.sheets = shipped_hardware();
   check_sets(flags.sets);
   request.items = read_count("size: --tokens", flags.tokens);
   request.budget = read_positive("size: --max-usd", flags.max_usd);

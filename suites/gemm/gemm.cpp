@@ -2,7 +2,6 @@
 #include "suites/gemm/gemm.h"
 
 #include "harness/core/clock.h"
-#include "harness/core/configs.h"
 #include "harness/core/error.h"
 #include "harness/core/rng.h"
 #include "harness/device/cpu/team.h"
@@ -355,8 +354,7 @@ class GemmCase final : public Case {
 
   // The vendor's figure for this GPU and dense operands; tensor cores support f64 too.
   void use_sheet_peak(Context& context) {
-    const std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
-    const HardwareSheet* sheet = find_hardware(sheets, context.device.info().name);
+    const HardwareSheet* sheet = find_hardware(shipped_hardware(), context.device.info().name);
     if (!sheet) return;
     const std::string& dtype = params_.text("dtype");
     auto peak = sheet->peak.find(dtype + "_tensor");

@@ -245,6 +245,14 @@ class Compare(AssayCase):
         self.assertAlmostEqual(tables["cost"][0]["head"]["value"], 0.5)
         self.assertAlmostEqual(tables["cost"][0]["ratio"], 0.5)
 
+    def test_the_date_of_the_price_is_beside_the_costs(self):
+        self.write("prices.json", {"schema": 1, "source": "a quote", "date": "2026-01-01", "currency": "USD", "prices": [
+            {"provider": "p", "instance_type": "one", "region": "r", "price": 1.0}]})
+        labels = {"instance_type": "one", "provider": "p", "region": "r"}
+        done = self.compare(self.side("b", [self.trained(1000)], labels=labels), self.side("h", [self.trained(2000)], labels=labels),
+                            "--prices", "prices.json")
+        self.assertIn("The oldest of these prices is of 2026-01-01", done.stdout)
+
     def test_cost_and_speed_of_several_kinds_stand_in_their_ranking_alone(self):
         self.write("prices.json", {"schema": 1, "source": "a quote", "date": "2026-01-01", "currency": "USD", "prices": [
             {"provider": "p", "instance_type": kind, "region": "r", "price": price}

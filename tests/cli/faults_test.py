@@ -218,8 +218,7 @@ class Measured(FaultCase):
         if noise > 0.15:
             return f"clean runs differ too much: {before:.3g} and {after:.3g}"
         # A CPU that has waited or was shared also computes more slowly, which is no waiting: caches are empty, clocks low.
-        # The gain of a faster link is measured by muting steps between those that wait.
-        beyond = {"oversubscribe": 1.35, "slow-loader": 1.2, "slow-link": 1.2}.get(fault, 1)
+        beyond = {"oversubscribe": 1.35, "slow-loader": 1.2}.get(fault, 1)
         if not 0.8 * ceiling / (1 + noise) <= gain <= beyond * ceiling * (1 + noise):
             return f"without it {gain:.3g} times as fast, but said to be {ceiling:.3g}"
         return ""

@@ -92,6 +92,13 @@ void CaseFiles::restore(Trainer& trainer, Transfer& transfer) const {
 
 std::string CaseFiles::log_name(std::uint64_t seed) const { return fmt::format("mllog/{}-seed{}.log", stem_, seed); }
 
+Metric rate_metric(const char* name, const Transfer& transfer) {
+  const bool moved = transfer.seconds > 0;
+  return value_metric(name,
+                      moved ? std::optional(static_cast<double>(transfer.bytes) / transfer.seconds) : std::nullopt,
+                      "B/s", Better::higher);
+}
+
 void damage_image(const data::TrainingSet& set, std::uint64_t seed, Context& context) {
   if (context.comm.rank() != 0 || !context.inputs.faults.contains(Fault::corrupt_image)) return;
   if (set.damage_first_image(seed)) context.inject(Fault::corrupt_image);

@@ -48,6 +48,8 @@ class CaseFiles {
   bool saves_ = false;
 };
 
+// In B/s; without a value if nothing was moved.
+Metric rate_metric(const char* name, const Transfer& transfer);
 // Injects the fault corrupt-image if samples are image files: damages rank 0's first image of this seed.
 void damage_image(const data::TrainingSet& set, std::uint64_t seed, Context& context);
 // Adds the check `unusable_samples`, which names samples in files that cannot be used, unless the data are generated.

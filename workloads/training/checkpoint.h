@@ -34,6 +34,8 @@ struct Transfer {
   std::uint64_t bytes = 0;
   // Checksum of the values of all arrays, equal for equal states at any layout.
   std::string checksum;
+
+  void add(const Transfer& other) { seconds += other.seconds, bytes += other.bytes; }
 };
 
 // All ranks call the functions below, each with the parts that it holds. A range that several ranks hold is written by

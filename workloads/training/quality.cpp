@@ -189,9 +189,7 @@ class QualityCase final : public Case {
           {{"seed", run.seed}, {"reached", run.reached}, {"seconds", run.seconds}, {"samples", run.samples}});
     meta["losses"] = losses_.json();
     meta["evaluations"] = evaluations_.json();
-    const Transfer transfer = files_->save(*trainer_, std::move(meta));
-    written_.bytes += transfer.bytes;
-    written_.seconds += transfer.seconds;
+    written_.add(files_->save(*trainer_, std::move(meta)));
   }
 
   // From the checkpoint of an earlier attempt or of the parameter `from`, if there is one.
@@ -285,11 +283,8 @@ std::vector<Metric> QualityCase::metrics(const Measurement&) const {
       value_metric("peak_memory", peak_bytes_ ? std::optional(static_cast<double>(*peak_bytes_)) : std::nullopt, "B"));
   all.push_back(value_metric("planned_memory", static_cast<double>(trainer_->memory().total()), "B"));
   if (settings_.save_every > 0) {
-    all.push_back(value_metric("checkpoint_write", rate(static_cast<double>(written_.bytes), written_.seconds), "B/s",
-                               Better::higher));
-    all.push_back(value_metric("checkpoint_read",
-                               read_ ? rate(static_cast<double>(read_->bytes), read_->seconds) : std::nullopt, "B/s",
-                               Better::higher));
+    all.push_back(rate_metric("checkpoint_write", written_));
+    all.push_back(rate_metric("checkpoint_read", read_.value_or(Transfer())));
   }
   return all;
 }

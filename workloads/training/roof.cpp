@@ -1,6 +1,5 @@
 #include "workloads/training/roof.h"
 
-#include "harness/core/configs.h"
 #include "harness/device/cpu/cpuid.h"
 #include "harness/machine/hardware.h"
 #include "harness/machine/machine.h"
@@ -15,10 +14,9 @@ std::string dtype_of(std::string_view precision) { return precision == "fp8" ? "
 }  // namespace
 
 std::optional<Roof> sheet_roof(const Context& context, std::string_view precision, int threads) {
-  const std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
   const bool cpu = context.device.kind() == DeviceKind::cpu;
-  const HardwareSheet* sheet = find_hardware(sheets, context.device.info().name);
-  if (cpu && !sheet) sheet = find_hardware(sheets, cpu::processor().brand);
+  const HardwareSheet* sheet = find_hardware(shipped_hardware(), context.device.info().name);
+  if (cpu && !sheet) sheet = find_hardware(shipped_hardware(), cpu::processor().brand);
   if (!sheet) return std::nullopt;
   const auto peak = sheet->peak.find(dtype_of(precision));
   if (peak == sheet->peak.end()) return std::nullopt;

@@ -155,7 +155,7 @@ class ThroughputCase final : public Case {
       loss_at_.push_back(seconds_since(started_));
     }
     if (settings_.save_every > 0 && trainer_->steps() % settings_.save_every == 0)
-      written_.push_back(files_->save(*trainer_, {{"losses", losses_}}));
+      written_.add(files_->save(*trainer_, {{"losses", losses_}}));
     return step;
   }
 
@@ -206,7 +206,7 @@ class ThroughputCase final : public Case {
   void check_resume(Checks& checks) {
     constexpr int steps = 3;
     const std::uint64_t seed = settings_.seed + context_->inputs.seed;
-    written_.push_back(files_->save(*trainer_, {{"losses", losses_}}));
+    written_.add(files_->save(*trainer_, {{"losses", losses_}}));
     std::vector<double> straight, again;
     for (int i = 0; i < steps; ++i) straight.push_back(train_one_unsaved().result.loss);
     Transfer read;
@@ -391,7 +391,7 @@ class ThroughputCase final : public Case {
   std::optional<double> communication_;  // bytes that NCCL allocated when it connected the ranks
   std::optional<double> growth_, exposed_, exposed_data_, exposed_gather_, skew_, transfer_, extra_seconds_,
       saved_planned_, saved_measured_;
-  std::vector<Transfer> written_;
+  Transfer written_;
   std::optional<Transfer> read_;
 };
 
@@ -469,14 +469,8 @@ std::vector<Metric> ThroughputCase::metrics(const Measurement& measured) const {
     all.push_back(value_metric("checkpointing_saved_planned", saved_planned_, "B", Better::higher));
   }
   if (settings_.save_every > 0) {
-    double written = 0, seconds = 0;
-    for (const Transfer& each : written_) written += bytes(each.bytes), seconds += each.seconds;
-    all.push_back(value_metric("checkpoint_write", seconds > 0 ? std::optional(written / seconds) : std::nullopt, "B/s",
-                               Better::higher));
-    all.push_back(
-        value_metric("checkpoint_read",
-                     read_ && read_->seconds > 0 ? std::optional(bytes(read_->bytes) / read_->seconds) : std::nullopt,
-                     "B/s", Better::higher));
+    all.push_back(rate_metric("checkpoint_write", written_));
+    all.push_back(rate_metric("checkpoint_read", read_.value_or(Transfer())));
   }
   return all;
 }

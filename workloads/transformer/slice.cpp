@@ -407,6 +407,7 @@ Family slice_family() {
   return {.name = "slice",
           .summary = "the step of a whole transformer, added up from 2 and 4 of its layers: tokens/s",
           .workload = true,
+          .adds_up_slices = true,
           .params = slice_schema(),
           .estimate = estimate,
           .make = make_case_of<SliceCase>,

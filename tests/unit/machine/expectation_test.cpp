@@ -28,7 +28,7 @@ class Expect : public testing::Test {
  protected:
   FakeRoot machine_;
   FakeRoot files_;
-  std::vector<HardwareSheet> sheets_ = load_hardware(std::filesystem::path(ASSAY_SOURCE) / "configs/hardware");
+  std::vector<HardwareSheet> sheets_ = shipped_hardware();
 
   // "what: expected, found", one per line.
   std::vector<std::string> short_of(const std::string& text, bool unread = false) {
@@ -327,7 +327,7 @@ TEST(Pattern, StarsAndQuestionMarks) {
 
 class Sheets : public testing::Test {
  protected:
-  std::vector<HardwareSheet> all_ = load_hardware(std::filesystem::path(ASSAY_SOURCE) / "configs/hardware");
+  std::vector<HardwareSheet> all_ = shipped_hardware();
 };
 
 TEST_F(Sheets, HavePlausibleFigures) {

@@ -14,7 +14,7 @@ inline std::vector<Family> fake_families() {
       axis::choice("op", {"read", "write", "copy"}).runs({"read", "write"}).doc("what"),
       axis::bytes("bytes", {4096}).sweeps({1024, 2048, 4096, 8192, 16384}).doc("size"),
       axis::integer("n", 1).range(1, 1e15).doc("a number"),
-      axis::real("share", 0.5).range(0, 1).doc("a share"),
+      axis::seconds("share", 0.5).range(0, 1).doc("a share"),
       axis::seconds("pause", 0).doc("a time"),
       axis::flag("on").doc("a switch"),
       axis::count("threads", {"all", "core"}).runs({"all"}).only(DeviceKind::cpu).doc("threads"),

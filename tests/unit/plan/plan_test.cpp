@@ -39,7 +39,7 @@ TEST_F(PlanTest, ListsAndRangesExpandInOrder) {
 
 TEST_F(PlanTest, UnitsAreReadWhereverANumberHasOne) {
   const Plan plan = expand_cases(
-      R"({"family":"toy","op":"copy","bytes":{"from":"1MiB","to":"64MiB","factor":8},"share":"5%","pause":"20ms","on":true,"threads":2,
+      R"({"family":"toy","op":"copy","bytes":{"from":"1MiB","to":"64MiB","factor":8},"share":0.05,"pause":"20ms","on":true,"threads":2,
           "path":"/a/b","protocol":{"max_seconds":"500ms","target_relative_ci":"2%","min_samples":7,"data":"zeros"},"timeout":"2min"})");
   ASSERT_THAT(keys(plan),
               ElementsAre("toy/op=copy/bytes=1048576/n=1/share=0.05/pause=0.02/on=true/threads=2/path=/a/b",
@@ -161,7 +161,7 @@ TEST_F(PlanTest, ValuesAreChecked) {
   EXPECT_THAT(of(R"("bytes":"64Mi")"), HasSubstr("is not a size in bytes"));
   EXPECT_THAT(of(R"("bytes":true)"), HasSubstr("must be a size"));
   EXPECT_THAT(of(R"("share":1.5)"), HasSubstr("too large for \"share\": at most 1"));
-  EXPECT_THAT(of(R"("share":"NaN")"), HasSubstr("is not a fraction"));
+  EXPECT_THAT(of(R"("share":"NaN")"), HasSubstr("is not a time"));
   EXPECT_THAT(of(R"("pause":"-1s")"), HasSubstr("negative"));
   EXPECT_THAT(of(R"("on":1)"), HasSubstr("must be true or false, is an integer"));
   EXPECT_THAT(of(R"("threads":0)"), HasSubstr("too small"));

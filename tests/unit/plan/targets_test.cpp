@@ -150,6 +150,7 @@ std::vector<Family> families_of_models() {
   whole.takes_one_rank = nullptr;
   Family slice = whole;
   slice.name = "slice";
+  slice.adds_up_slices = true;
   slice.params.pop_back();
   slice.estimate = [](const Params& params, const World&) {
     return Estimate{.memory_bytes = static_cast<double>(params.integer("bytes")) / 2};

@@ -371,7 +371,8 @@ TEST(Diagnosis, WhatWaitingCostsTheOtherRanksIsPartOfTheCeilingOfAnImbalance) {
   EXPECT_NEAR(*ceiling, 1 / 0.4, 1e-9);
 }
 
-// Half of the step waits for a collective; without any exchange it would be a fifth shorter.
+// Half of the step waits for a collective; without any exchange it would be a fifth shorter. Then a fifth waits, half
+// would be saved, and a tenth of the step would still wait for the last rank.
 TEST(Diagnosis, TheGainOfCommunicationIsWhatMutingSavesAndWaitingForTheLastRankIsNotIts) {
   Record record = two_rank_training();
   record.spans = {{"exposed_communication", 0.5}};
@@ -390,6 +391,14 @@ TEST(Diagnosis, TheGainOfCommunicationIsWhatMutingSavesAndWaitingForTheLastRankI
   EXPECT_DOUBLE_EQ(ceiling.value(), 1.25);
   EXPECT_THAT(text, HasSubstr("50 % of a step is communication"));
   EXPECT_THAT(text, HasSubstr("by muting 20 %, because"));
+  Record slowed = two_rank_training();
+  slowed.spans = {{"exposed_communication", 0.2}};
+  slowed.metrics.push_back(test::seconds("exposed_communication", 0.5));
+  slowed.metrics.push_back(test::seconds("transfer", 0.4));
+  slowed.metrics.push_back(test::seconds("arrival_skew", 0.1));
+  EXPECT_DOUBLE_EQ(std::get<1>(found(slowed)).value(), 1 / 0.6);
+  EXPECT_THAT(std::get<2>(found(slowed)), HasSubstr("by muting 50 %, because the exchange also slows the computation "
+                                                    "beside it; 10 % of the step waits for the last rank"));
   record.metrics.push_back(test::seconds("arrival_skew", 0.3));
   EXPECT_EQ(std::get<0>(found(record)), RuleState::not_judged);
 }

@@ -1,5 +1,6 @@
 // Logs and JSON in the form of nccl-tests and rccl-tests, of many versions and launchers; the figures are made up.
 #include "harness/core/error.h"
+#include "tests/support/refusal.h"
 #include "tests/unit/reports/foreign_support.h"
 
 #include <fmt/format.h>
@@ -166,6 +167,25 @@ TEST(NcclLog, RanksHostsAndGpusAreTheWorld) {
   EXPECT_EQ(figures("# nThread 1 nGpus 8 minBytes 8 graph: 3\n" + nccl_header + row(8, 1)).at(0).world->ranks, 8);
   EXPECT_EQ(figures("# nThread 1 nGpus 8 minBytes 8 graph: 3\n" + nccl_header + row(8, 1)).at(0).conditions.at("graph"),
             "3");
+}
+
+// A number of ranks or GPUs that cannot be is refused or said, never cut.
+TEST(NcclLog, RanksThatCannotBeAreRefusedOrSaid) {
+  const auto banner = [&](const std::string& gpus) {
+    return "# nThread 2 nGpus " + gpus + " minBytes 8\n" + nccl_header;
+  };
+  EXPECT_EQ(figures(banner("100") + row(8, 1)).at(0).world->ranks, 200);
+  EXPECT_THAT(test::refusal([&] { figures(banner("1000000") + row(8, 1)); }),
+              HasSubstr("line 1: nThread x nGpus is 2e+06: must be a whole number from 1 to 1000000"));
+  EXPECT_THAT(test::refusal([&] { figures(banner("x") + row(8, 1)); }), HasSubstr("nThread x nGpus is 0"));
+
+  const std::string ranks =
+      "#  Rank  99 Pid 1 on n1 device 0 [0000:8d:00] GPU\n#  Rank 1000000 Pid 1 on n1 device 1 [0000:8e:00] GPU\n";
+  const ForeignFile file = read_format("nccl-tests", ranks + nccl_header + row(8, 1));
+  EXPECT_EQ(file.runs.at(0).about.environment.at("gpus").size(), 1u);
+  EXPECT_THAT(file.remarks,
+              testing::Contains("100 ranks a host are more than 64 GPUs: only those that are named are described"));
+  EXPECT_THAT(file.first_not_read, HasSubstr("line 2: #  Rank 1000000"));
 }
 
 TEST(NcclLog, RanksThatComeTwiceAreSaid) {

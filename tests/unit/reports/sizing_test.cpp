@@ -276,7 +276,7 @@ TEST(Sizing, KindsOfMachinesAreARangeNotAMean) {
 class ShippedSizing : public testing::Test {
  protected:
   Published published = read_published(configs_dir() / "sizing" / "published.json");
-  std::vector<HardwareSheet> sheets = load_hardware(configs_dir() / "hardware");
+  std::vector<HardwareSheet> sheets = shipped_hardware();
 
   const HardwareSheet& sheet_named(const std::string& name) const {
     return *std::find_if(sheets.begin(), sheets.end(), [&](const auto& sheet) { return sheet.name == name; });

@@ -1,5 +1,4 @@
-// Measured peaks go from records to later cases.
-#include "harness/plan/peaks.h"
+#include "harness/record/peaks.h"
 
 #include "harness/core/error.h"
 #include "harness/json/members.h"

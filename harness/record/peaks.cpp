@@ -1,4 +1,4 @@
-#include "harness/plan/peaks.h"
+#include "harness/record/peaks.h"
 
 #include "harness/core/whole_number.h"
 #include "harness/record/record.h"
@@ -9,8 +9,8 @@ namespace assay {
 
 std::optional<MeasuredPeak> measured_peak(const Record& record) {
   if (record.family != "peak" || record.status != Status::ok || record.injected()) return std::nullopt;
-  const auto metric =
-      std::ranges::find_if(record.metrics, [](const Metric& m) { return m.name == "throughput" && m.value; });
+  const auto metric = std::ranges::find_if(
+      record.metrics, [](const Metric& m) { return m.name == "throughput" && m.value && *m.value > 0; });
   const auto isa = record.attribute("isa"), threads = record.attribute("threads");
   if (metric == record.metrics.end() || !isa || !threads) return std::nullopt;
   if (!record.params.is_object() || !record.params.contains("dtype")) return std::nullopt;

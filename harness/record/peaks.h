@@ -1,4 +1,4 @@
-// Peaks that `peak` cases measured earlier in the same run: the roof for `of_peak` if no hardware sheet applies.
+// Peaks that `peak` cases of the same run measured: the roof for `of_peak` if no hardware sheet applies.
 #pragma once
 
 #include <optional>
