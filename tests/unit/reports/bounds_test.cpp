@@ -108,6 +108,7 @@ Record peak(double rate, const std::string& threads = "2") {
   Record record =
       test::record_of("peak/dtype=f32/isa=auto/threads=" + threads, {test::metric("throughput", rate, "FLOP/s")});
   record.device = "cpu";
+  record.params = {{"dtype", "f32"}, {"isa", "auto"}};
   record.choices = {{"isa", "avx2"}, {"threads", threads}};
   return record;
 }
