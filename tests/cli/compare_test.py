@@ -1,7 +1,7 @@
 """assay compare on run directories made by hand: what it prints and writes, and its exit codes."""
 
-import re
 import json
+import re
 import unittest
 
 from assay_case import AssayCase
