@@ -155,7 +155,7 @@ std::string expectation_text(const std::filesystem::path& file) {
   try {
     return read_whole(file, max_bytes, Pipes::read);
   } catch (const Error& error) {
-    throw UsageError(error.what());
+    throw UsageError(fmt::format("{}: {}", file.string(), error.what()));
   }
 }
 
