@@ -167,14 +167,6 @@ std::optional<Costs::Value> Costs::of(const std::vector<const Entry*>& entries) 
   return value;
 }
 
-void Costs::add_prices(std::vector<HourlyPrice>& to) const {
-  for (const MachinePrices& machine : prices_)
-    if (const auto known =
-            std::ranges::find_if(machine.offers, [](const auto& offer) { return offer.usd.has_value(); });
-        known != machine.offers.end())
-      to.push_back(*known);
-}
-
 void find_front(std::vector<Offer>& offers) {
   for (Offer& offer : offers) {
     const Offer* best = nullptr;
@@ -259,7 +251,9 @@ std::vector<Section> cost_comparison(const Comparison& comparison, const PriceSo
   const std::vector<Front> found = fronts(comparison.base, comparison.head, base_costs, head_costs);
   if (!found.empty()) sections.push_back(front_section(found));
   std::vector<HourlyPrice> used;
-  base_costs.add_prices(used), head_costs.add_prices(used);
+  for (const Costs* side : {&base_costs, &head_costs})
+    for (const MachinePrices& machine : side->prices())
+      if (!machine.offers.empty()) used.push_back(machine.offers.front());
   if (auto oldest = oldest_price(used); oldest && !sections.empty()) sections[0].blocks.push_back(*std::move(oldest));
   return sections;
 }

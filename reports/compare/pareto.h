@@ -23,8 +23,7 @@ class Costs {
   };
   // Geometric mean over the entries that have a cost on the same basis as the first; absent if none has one.
   std::optional<Value> of(const std::vector<const Entry*>& entries) const;
-  // Adds the first known price of each run, on which its costs rest.
-  void add_prices(std::vector<HourlyPrice>& to) const;
+  const std::vector<MachinePrices>& prices() const { return prices_; }
 
  private:
   std::vector<MachinePrices> prices_;  // one for each run
