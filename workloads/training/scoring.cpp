@@ -5,7 +5,6 @@
 #include "harness/statistics/statistics.h"
 
 #include <boost/math/distributions/students_t.hpp>
-
 #include <fmt/format.h>
 
 #include <algorithm>
