@@ -66,17 +66,10 @@ void read_sources(const Cursor& sources, HardwareSheet& sheet) {
 }  // namespace
 
 HardwareSheet read_hardware(const std::filesystem::path& file) {
-  static const std::vector<std::string> members = {"schema",       "description", "kind",  "match",
-                                                   "pci_ids",      "sold_as",     "peak",  "memory_bandwidth",
-                                                   "memory_bytes", "tdp_watts",   "links", "sources"};
   static const std::vector<std::string> kinds = {"gpu", "cpu"};
-  HardwareSheet sheet;
-  sheet.name = file.stem().string();
-  const auto json = read_json(file);
-  Problems problems(file.string());
-  const Cursor root(json, problems);
-  if (root.object() && root.schema(hardware_schema)) {
-    root.only(members);
+  const auto read = [&](const Cursor& root) {
+    HardwareSheet sheet;
+    sheet.name = file.stem().string();
     if (const auto at = root.need("description")) sheet.description = at->text().value_or("");
     if (const auto at = root.need("kind")) sheet.kind = at->choice(kinds).value_or("");
     if (const auto at = root.need("match")) {
@@ -96,9 +89,12 @@ HardwareSheet read_hardware(const std::filesystem::path& file) {
       for (const auto* figure : {"peak", "memory_bandwidth", "memory_bytes", "tdp_watts", "links"})
         if (root.find(figure) && !sheet.sources.contains(figure)) at->error(std::string("has no source for ") + figure);
     }
-  }
-  problems.raise();
-  return sheet;
+    return sheet;
+  };
+  return read_strictly(file, hardware_schema,
+                       {"schema", "description", "kind", "match", "pci_ids", "sold_as", "peak", "memory_bandwidth",
+                        "memory_bytes", "tdp_watts", "links", "sources"},
+                       read);
 }
 
 const std::vector<HardwareSheet>& shipped_hardware() {

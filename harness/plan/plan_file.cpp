@@ -144,32 +144,28 @@ ProtocolOverrides read_protocol(const Cursor& cursor) {
 }
 
 PlanSource read_plan_file(const std::filesystem::path& path, std::span<const Family> families, DeviceKind device) {
-  static const std::vector<std::string> names = {"schema",   "name",    "description", "ranks", "seed",
-                                                 "protocol", "timeout", "labels",      "cases", "device"};
   static const std::vector<std::string> kinds = {"cpu", "cuda"};
-  const Json json = read_json(path);
-  Problems problems(path.string());
-  const Cursor root(json, problems);
-  PlanSource source;
-  source.name = path.stem().string();
-  // Another schema may differ in everything: report one error, not one per difference.
-  if (!root.object() || !root.schema(plan_schema)) problems.raise();
-  root.only(names);
-  if (const auto name = root.find("name")) {
-    source.name = name->text().value_or("");
-    if (name->json().is_string() && source.name.empty()) name->error("must not be empty");
-  }
-  if (const auto description = root.find("description")) description->text();
-  if (const auto kind = root.find("device")) source.device = device_kind_from(kind->choice(kinds).value_or(""));
-  if (const auto labels = root.find("labels")) source.labels = read_labels(*labels);
-  const Settings settings = read_settings(root, {}, {});
-  if (const auto cases = root.need("cases")) {
-    if (cases->json().is_array() && cases->json().empty()) cases->error("is an empty list: nothing to run");
-    for (const Cursor& element : cases->elements())
-      if (auto entry = read_entry(element, settings, families, device)) source.entries.push_back(std::move(*entry));
-  }
-  problems.raise();
-  return source;
+  const auto read = [&](const Cursor& root) {
+    PlanSource source;
+    source.name = path.stem().string();
+    if (const auto name = root.find("name")) {
+      source.name = name->text().value_or("");
+      if (name->json().is_string() && source.name.empty()) name->error("must not be empty");
+    }
+    if (const auto description = root.find("description")) description->text();
+    if (const auto kind = root.find("device")) source.device = device_kind_from(kind->choice(kinds).value_or(""));
+    if (const auto labels = root.find("labels")) source.labels = read_labels(*labels);
+    const Settings settings = read_settings(root, {}, {});
+    if (const auto cases = root.need("cases")) {
+      if (cases->json().is_array() && cases->json().empty()) cases->error("is an empty list: nothing to run");
+      for (const Cursor& element : cases->elements())
+        if (auto entry = read_entry(element, settings, families, device)) source.entries.push_back(std::move(*entry));
+    }
+    return source;
+  };
+  return read_strictly(
+      path, plan_schema,
+      {"schema", "name", "description", "ranks", "seed", "protocol", "timeout", "labels", "cases", "device"}, read);
 }
 
 PlanSource bare_family(const Family& family, DeviceKind device) {

@@ -148,23 +148,22 @@ void read_quality(const Cursor& at, Recipe& recipe) {
 }  // namespace
 
 Recipe read_recipe(const fs::path& file) {
-  const Json json = read_json(file);
-  Problems problems(file.string());
-  const Cursor root(json, problems);
-  Recipe recipe;
-  recipe.model = file.stem().string();
-  recipe.source = file.string();
-  if (!root.object() || !root.schema(recipe_schema)) problems.raise();
-  root.only(Names{"schema", "description", "optimizer", "schedule", "label_smoothing", "batch", "data", "quality"});
-  if (const auto description = root.find("description")) description->text();
-  if (const auto at = root.need("optimizer")) read_optimizer(*at, recipe.options);
-  if (const auto at = root.need("schedule")) read_schedule(*at, recipe.schedule);
-  number(root, "label_smoothing", recipe.options.smoothing, 0, 0.99);
-  if (const auto at = root.need("batch")) read_batch(*at, recipe);
-  if (const auto at = root.find("data")) read_data(*at, recipe.data);
-  if (const auto at = root.find("quality")) read_quality(*at, recipe);
-  problems.raise();
-  return recipe;
+  const auto read = [&](const Cursor& root) {
+    Recipe recipe;
+    recipe.model = file.stem().string();
+    recipe.source = file.string();
+    if (const auto description = root.find("description")) description->text();
+    if (const auto at = root.need("optimizer")) read_optimizer(*at, recipe.options);
+    if (const auto at = root.need("schedule")) read_schedule(*at, recipe.schedule);
+    number(root, "label_smoothing", recipe.options.smoothing, 0, 0.99);
+    if (const auto at = root.need("batch")) read_batch(*at, recipe);
+    if (const auto at = root.find("data")) read_data(*at, recipe.data);
+    if (const auto at = root.find("quality")) read_quality(*at, recipe);
+    return recipe;
+  };
+  return read_strictly(
+      file, recipe_schema,
+      {"schema", "description", "optimizer", "schedule", "label_smoothing", "batch", "data", "quality"}, read);
 }
 
 Recipe find_recipe(const std::string& name_or_file, const std::string& family) {

@@ -5,6 +5,7 @@
 #include "harness/statistics/statistics.h"
 
 #include <boost/math/distributions/students_t.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -46,28 +47,25 @@ Score olympic_score(std::span<const QualityRun> runs) {
 }
 
 Convergence read_convergence(const fs::path& file) {
-  const Json json = read_json(file);
-  Problems problems(file.string());
-  const Cursor root(json, problems);
-  Convergence convergence;
-  if (!root.object() || !root.schema(1)) problems.raise();
-  root.only(std::vector<std::string>{"schema", "model", "description", "global_batch", "source", "points"});
-  if (const auto at = root.need("model")) convergence.model = at->text().value_or("");
-  if (const auto at = root.find("description")) at->text();
-  if (const auto at = root.need("source")) convergence.source = at->text().value_or("");
-  if (const auto at = root.need("global_batch")) convergence.global_batch = at->integer(1).value_or(0);
-  if (const auto at = root.need("points")) {
-    for (const Cursor& point : at->elements()) {
-      if (!point.object()) continue;
-      point.only(std::vector<std::string>{"seed", "samples"});
-      if (const auto seed = point.need("seed")) seed->integer(0);
-      if (const auto samples = point.need("samples"))
-        if (const auto count = samples->integer(1)) convergence.samples.push_back(static_cast<double>(*count));
+  const auto read = [](const Cursor& root) {
+    Convergence convergence;
+    if (const auto at = root.need("model")) convergence.model = at->text().value_or("");
+    if (const auto at = root.find("description")) at->text();
+    if (const auto at = root.need("source")) convergence.source = at->text().value_or("");
+    if (const auto at = root.need("global_batch")) convergence.global_batch = at->integer(1).value_or(0);
+    if (const auto at = root.need("points")) {
+      for (const Cursor& point : at->elements()) {
+        if (!point.object()) continue;
+        point.only(std::vector<std::string>{"seed", "samples"});
+        if (const auto seed = point.need("seed")) seed->integer(0);
+        if (const auto samples = point.need("samples"))
+          if (const auto count = samples->integer(1)) convergence.samples.push_back(static_cast<double>(*count));
+      }
+      if (convergence.samples.size() < min_points) at->error(fmt::format("needs at least {} points", min_points));
     }
-    if (convergence.samples.size() < min_points) at->error(fmt::format("needs at least {} points", min_points));
-  }
-  problems.raise();
-  return convergence;
+    return convergence;
+  };
+  return read_strictly(file, 1, {"schema", "model", "description", "global_batch", "source", "points"}, read);
 }
 
 std::optional<Convergence> find_convergence(const std::string& model) {
