@@ -20,6 +20,7 @@ constexpr double usual_sigma = 0.025, usual_freedom = 4;
 constexpr double usual_correlation = 0.1, usual_freedom_together = 8;
 constexpr double ninety_percent = 1.2816;  // quantile of the normal distribution
 constexpr double apart = 6;                // deviations between the centres of two groups
+constexpr double reserve = 0.7;            // of the false fails: spreads are estimates (by simulation)
 
 double variance(double sigma) { return sigma * sigma; }
 
@@ -145,7 +146,7 @@ FleetLosses fleet_losses(std::span<const FleetCase> cases, double false_fails) {
   all.members = static_cast<std::size_t>(std::ranges::count_if(in, [](std::size_t count) { return count >= 2; }));
   if (all.members >= 3) losses.comparisons += all.members;
   if (losses.comparisons == 0) return losses;
-  const double tail = false_fails / static_cast<double>(losses.comparisons);
+  const double tail = reserve * false_fails / static_cast<double>(losses.comparisons);
   spreads = moderated(spreads, usual_sigma);
   within = moderated(within, 2 * usual_sigma);
   std::vector<double> sums(members, 0), weights(members, 0);

@@ -211,11 +211,6 @@ Document accept_document(const Acceptance& acceptance) {
   document.sections.push_back({"accept", "", {main_table(acceptance)}});
   if (const std::string power = power_text(acceptance.compared); !power.empty())
     document.sections.back().blocks.push_back(Text{power});
-  if (!acceptance.figures.empty()) {
-    Section figures{"figures", "All hosts together", {figures_table(acceptance)}};
-    figures.in_terminal = acceptance.figures.size() <= max_figures;  // those of a sweep would hide the hosts
-    document.sections.push_back(std::move(figures));
-  }
   for (const AcceptedHost* const each : worst_first(acceptance)) {
     const AcceptedHost& host = *each;
     const Fitness state = host.state();
@@ -229,6 +224,11 @@ Document accept_document(const Acceptance& acceptance) {
         {"host-" + host.host,
          fmt::format("{}: {}{}", one_line(host.host, 80), word_of(state), culprits.empty() ? "" : ": " + culprits),
          {List{"why", lines_of(host)}}});
+  }
+  if (!acceptance.figures.empty()) {
+    Section figures{"figures", "All hosts together", {figures_table(acceptance)}};
+    figures.in_terminal = acceptance.figures.size() <= max_figures;  // those of a sweep would hide the hosts
+    document.sections.push_back(std::move(figures));
   }
   Section checks{"accept-checks", "What decided each check", {checks_table(acceptance)}};
   checks.in_terminal = false;

@@ -2,7 +2,6 @@
 #include "harness/fitness/gate/own_tests.h"
 
 #include "harness/audit/audit.h"
-#include "harness/core/configs.h"
 #include "harness/core/error.h"
 #include "harness/core/files.h"
 #include "harness/core/streams.h"
@@ -51,8 +50,7 @@ Inspection inspect_machine(const std::string& expect) {
   const Root root = user_root();
   const auto expectation = expect.empty() ? Expectation() : read_expectation(expect, root);
   audit::Audit seen = audit::audit_machine(root, static_cast<double>(std::time(nullptr)));
-  const auto sheets = expect.empty() ? std::vector<HardwareSheet>() : load_hardware(configs_dir() / "hardware");
-  for (Finding& one : findings_of(expectation, shortfalls(expectation, seen.machine, sheets, root)))
+  for (Finding& one : findings_of(expectation, shortfalls(expectation, seen.machine, shipped_hardware(), root)))
     seen.problems.push_back(std::move(one));
   const bool any_managed = std::ranges::any_of(seen.machine.gpus, &GpuPart::managed);
   Inspection shown;
