@@ -22,7 +22,7 @@ class GateInSlurm(ClusterCase):
         cls.place = tempfile.TemporaryDirectory(prefix="assay-gate-test-")
         os.chmod(cls.place.name, 0o755)
         settings = (f"export ASSAY={os.path.realpath(ASSAY)} ASSAY_GATE_STATE={cls.place.name}/state "
-                    f"ASSAY_CACHE={cls.place.name}/cache PATH={slurm.SEARCH}\n"
+                    f"ASSAY_CACHE={cls.place.name}/cache PATH={slurm.SEARCH} ASSAY_GATE_IDLE_EVERY=0\n"
                     f". {cls.place.name}/settings\n")
         for name in ("prolog", "health"):
             with open(f"{cls.place.name}/{name}", "w") as file:
