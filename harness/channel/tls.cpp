@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 namespace assay {
@@ -66,33 +67,42 @@ int find_key(SSL* connection, const unsigned char* id, std::size_t id_size, SSL_
   return !ours || *session ? 1 : 0;
 }
 
-// As OpenSSL's, but a peer that is gone is an error, not SIGPIPE.
-int write_quietly(BIO* bio, const char* bytes, int size) {
-  int fd = -1;
-  BIO_get_fd(bio, &fd);
+// A socket as OpenSSL's own, but a peer that is gone is an error, not SIGPIPE.
+int socket_of(BIO* bio) { return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))); }
+
+int write_socket(BIO* bio, const char* bytes, int size) {
+  const auto sent = static_cast<int>(::send(socket_of(bio), bytes, static_cast<std::size_t>(size), MSG_NOSIGNAL));
   BIO_clear_retry_flags(bio);
-  const int sent = static_cast<int>(::send(fd, bytes, static_cast<std::size_t>(size), MSG_NOSIGNAL));
   if (sent <= 0 && BIO_sock_should_retry(sent)) BIO_set_retry_write(bio);
   return sent;
 }
 
+int read_socket(BIO* bio, char* bytes, int size) {
+  const auto received = static_cast<int>(::recv(socket_of(bio), bytes, static_cast<std::size_t>(size), 0));
+  BIO_clear_retry_flags(bio);
+  if (received < 0 && BIO_sock_should_retry(received)) BIO_set_retry_read(bio);
+  if (received == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
+  return received;
+}
+
+long control_socket(BIO* bio, int command, long, void*) {
+  if (command == BIO_CTRL_EOF) return BIO_test_flags(bio, BIO_FLAGS_IN_EOF) != 0 ? 1 : 0;
+  return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
 const BIO_METHOD* make_socket_method() {
-  const BIO_METHOD* socket = BIO_s_socket();
-  BIO_METHOD* method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK | BIO_TYPE_DESCRIPTOR, "quiet socket");
-  if (!method || BIO_meth_set_write(method, write_quietly) != 1 ||
-      BIO_meth_set_read(method, BIO_meth_get_read(socket)) != 1 ||
-      BIO_meth_set_ctrl(method, BIO_meth_get_ctrl(socket)) != 1 ||
-      BIO_meth_set_create(method, BIO_meth_get_create(socket)) != 1 ||
-      BIO_meth_set_destroy(method, BIO_meth_get_destroy(socket)) != 1)
+  BIO_METHOD* method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "quiet socket");
+  if (!method || BIO_meth_set_write(method, write_socket) != 1 || BIO_meth_set_read(method, read_socket) != 1 ||
+      BIO_meth_set_ctrl(method, control_socket) != 1)
     throw Error(fmt::format("no TLS for the channel: {}", openssl_error()));
   return method;
 }
 
-// Null if OpenSSL has no memory.
+// Null if OpenSSL has no memory. The socket stays open when the BIO ends.
 BIO* socket_bio(int fd) {
   static const BIO_METHOD* const method = make_socket_method();
   BIO* bio = BIO_new(method);
-  if (bio) BIO_set_fd(bio, fd, BIO_NOCLOSE);
+  if (bio) BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
   return bio;
 }
 
