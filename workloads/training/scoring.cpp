@@ -4,8 +4,8 @@
 #include "harness/json/json.h"
 #include "harness/statistics/statistics.h"
 
-#include <boost/math/distributions/students_t.hpp>
 #include <fmt/format.h>
+#include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
 #include <cmath>
