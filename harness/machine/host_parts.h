@@ -51,7 +51,7 @@ struct MountPart {
   bool writable = false;
 };
 std::vector<MountPart> mount_parts(const Root& root);
-// Whether a file system of that type lies on other machines.
+// Tells whether a file system of that type lies on other machines.
 bool on_network(std::string_view type);
 
 }  // namespace assay

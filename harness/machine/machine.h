@@ -144,7 +144,7 @@ Machine probe_machine(const Root& root = Root());
 
 // How NICs reach the memory of GPUs: "nvidia_peermem", "dma-buf", "none"; empty without GPUs or their driver.
 std::string gpudirect_rdma(const Root& root, const Machine& machine);
-// Whether the driver's kernel modules are the open ones.
+// Tells whether the driver's kernel modules are the open ones.
 bool open_modules(const Root& root);
 
 // Its parts, only for probe_machine; each in its own file.

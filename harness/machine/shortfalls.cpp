@@ -35,7 +35,7 @@ std::string spelled(std::string name) {
   return name;
 }
 
-// Whether a port is one of that name: "mlx5_0" stands for all ports of the device.
+// Tells whether a port has that name: "mlx5_0" stands for all ports of the device.
 bool is_named(const std::string& name, const NetworkPart& part) {
   return name.empty() || matches(name, part.name) || matches(name, part.name.substr(0, part.name.find(':')));
 }
@@ -52,8 +52,8 @@ ExpectedLink link_of(const GpuPart& gpu, const Machine& machine) {
 
 ExpectedLink link_of(const NetworkPart& port) { return {port.link_width, pcie_generation(port.link_speed)}; }
 
-// Whether what is installed is known. Online blocks far above MemTotal include memory that a balloon or hot-plug has
-// taken back.
+// Tells whether what is installed is known. Online blocks far above MemTotal include memory that a balloon or hot-plug
+// has taken back.
 bool knows_installed(const MemoryPart& memory) {
   return memory.installed && static_cast<double>(*memory.installed) * 0.9 <= static_cast<double>(*memory.total);
 }
@@ -126,7 +126,7 @@ class Comparison {
     return (amount.exactly ? "exactly " : "") + std::to_string(amount.value);
   }
 
-  // Whether it held.
+  // Returns whether it held.
   bool amount(const std::string& what, const std::optional<Amount>& expected, std::optional<std::int64_t> found,
               const std::string& device = {}) {
     const bool held = !expected || (found && holds(*expected, *found));
@@ -380,7 +380,7 @@ namespace {
 
 Json exactly(std::int64_t count) { return {{"exactly", count}}; }
 
-// What all parts have, or nothing if they differ.
+// Returns what all parts have, or nothing if they differ.
 template <typename Parts, typename Of>
 std::string same_on_all(const Parts& parts, const Of& of) {
   std::string value;

@@ -14,9 +14,9 @@ namespace assay {
 
 namespace {
 
-// What is taken for known of equal machines before they are measured: 5 % between the GPUs of a node are common.
+// The spread that equal machines are taken to have before they are measured: 5 % between the GPUs of a node are common.
 constexpr double usual_sigma = 0.025, usual_freedom = 4;
-// By how much of their variance cases of one machine are taken to move together.
+// The part of their variance by which cases of one machine are taken to move together.
 constexpr double usual_correlation = 0.1, usual_freedom_together = 8;
 constexpr double ninety_percent = 1.2816;  // quantile of the normal distribution
 constexpr double apart = 6;                // deviations between the centres of two groups
@@ -28,7 +28,7 @@ double upper_t(double tail, double freedom) {
   return boost::math::quantile(boost::math::complement(boost::math::students_t(freedom), tail));
 }
 
-// Of known variances: what they are worth together.
+// Pools variances by what each is worth.
 Spread pooled(double variance_a, double freedom_a, const Spread& b) {
   const double freedom = freedom_a + b.freedom;
   return {b.center, std::sqrt((variance_a * freedom_a + variance(b.sigma) * b.freedom) / freedom), freedom};

@@ -1,4 +1,4 @@
-// Who of many equals is slow, in many cases at once: limits that hold for all comparisons together.
+// Finds who of many equals is slow, in many cases at once: limits that hold for all comparisons together.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ struct LossLimit {
 struct FleetLosses {
   std::size_t comparisons = 0;
   std::vector<LossLimit> cases;
-  // What each member loses in all its cases, weighted by how much each case tells; NaN: it has fewer than two.
+  // The loss of each member in all its cases, weighted by how much each case tells; NaN: it has fewer than two.
   std::vector<double> together;
   LossLimit of_together;
 };

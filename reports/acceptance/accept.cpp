@@ -138,7 +138,7 @@ std::vector<std::string> lines_of(const AcceptedHost& host) {
     if (check.evidence.empty())
       lines.push_back(fmt::format("{}: {} {}", name, one_line(check.of, 200), figure_text(check)));
   }
-  // Of several GPUs only those that are to blame.
+  // Lists only those of several GPUs that are to blame.
   const std::vector<FailedPart> culprits = culprits_of(host);
   const auto blamed = [&](const AuditedGpu& gpu) {
     return std::ranges::any_of(culprits, [&](const FailedPart& one) {

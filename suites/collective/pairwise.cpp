@@ -218,7 +218,7 @@ class PairwiseCase final : public Case {
                                           wrong.detail.front()));
   }
 
-  // Of the rail's members, in their order.
+  // Returns the times of the rail's members, in their order.
   static PairTimes pair_times(const Measurement& measured, const Rail& rail) {
     const auto members = static_cast<int>(rail.ranks.size());
     PairTimes times(rail.ranks.size(), std::vector<std::optional<RoundResult>>(rail.ranks.size()));
@@ -236,7 +236,7 @@ class PairwiseCase final : public Case {
     return times;
   }
 
-  // Of every two names.
+  // Returns the slowest rail's time of every two names.
   PairTimes slowest_of_rails() const {
     PairTimes slowest(names_.size(), std::vector<std::optional<RoundResult>>(names_.size()));
     for (std::size_t number = 0; number < rails_.size(); ++number)

@@ -38,7 +38,7 @@ std::vector<RunData> runs_of(const State& state, const std::set<std::string>& ho
   return runs;
 }
 
-// Why there is no file; empty if it was written.
+// Returns why there is no file; empty if it was written.
 std::string write_floors(const State& state, const std::set<std::string>& hosts, const fs::path& dir) {
   if (hosts.empty()) return "no kind of host has a majority";
   const RunSet runs(runs_of(state, hosts, dir), Injected::include);

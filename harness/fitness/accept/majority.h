@@ -1,4 +1,4 @@
-// What the majority of an accepted fleet has and reaches, as files that --expect and --floors take.
+// Writes what most hosts of an accepted fleet have and reach, as files that --expect and --floors take.
 #pragma once
 
 #include "harness/fitness/accept/state.h"

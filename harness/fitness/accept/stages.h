@@ -13,7 +13,7 @@
 
 namespace assay::accept {
 
-// What every host says of itself; absent if a signal ended it. `dir` is for the list of hosts, if there is no hostfile.
+// Audits every host; absent if a signal ended it. `dir` takes the list of hosts, if there is no hostfile.
 std::optional<fitness::AuditedFleet> audit_hosts(const Request& request, Trials& trials,
                                                  const std::filesystem::path& dir);
 // In the acceptance's folder, so that it is not asked for again.

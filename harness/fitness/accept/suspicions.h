@@ -1,4 +1,4 @@
-// What earlier acceptances suspected without being sure, so that a suspicion that returns counts.
+// Remembers what acceptances suspected without being sure, so that a suspicion that returns counts.
 #pragma once
 
 #include "harness/fitness/accept/state.h"

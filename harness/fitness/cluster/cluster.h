@@ -16,7 +16,7 @@
 
 namespace assay::fitness {
 
-// What is to be looked at, or replaced.
+// A part to look at, or to replace.
 struct FailedPart {
   std::string part;    // gpu, nvlink, port, cable, pcie, memory, disk, host, pair
   std::string device;  // as its host calls it: PCI address, UUID, "mlx5_3"; "b - c" for a pair; empty: not known which
@@ -72,11 +72,11 @@ struct AcceptedHost {
 std::string text_of(const FailedPart& culprit, const AcceptedHost& host);
 // Those of the checks that failed, else of those that are inconclusive.
 std::vector<FailedPart> culprits_of(const AcceptedHost& host);
-// Which checks suspect a part, by its text, without being sure.
+// Returns the checks that suspect a part without being sure, by the part's text.
 std::map<std::string, std::vector<std::string>> suspicions_of(const AcceptedHost& host);
 // A part that several checks suspect fails the last of them.
 void escalate(AcceptedHost& host);
-// By part, the devices that commands are for, "" where it is not known which.
+// Returns the devices that commands are for, by part; "" where it is not known which.
 std::map<VendorPart, std::set<std::string>> vendor_parts(const AcceptedHost& host, bool has_gpus);
 
 // A floor that no stage held a figure against.
@@ -102,10 +102,10 @@ class UnmeasuredFloors {
   std::vector<UnmeasuredFloor> left_;
 };
 
-// Of an acceptance of equal hosts, the probability that one of them fails for being slower than the others.
+// The probability that an acceptance of equal hosts fails one of them for being slower than the others.
 inline constexpr double acceptance_false_fails = 0.01;
 
-// Which losses comparing the hosts can find.
+// The losses that comparing the hosts can find.
 struct ComparedHosts {
   std::size_t comparisons = 0;
   std::vector<FleetPower> cases = {};
@@ -114,7 +114,7 @@ struct ComparedHosts {
 // empty if none were compared.
 std::string power_text(const ComparedHosts& compared);
 
-// What all hosts reached together, whether it was judged or not.
+// A figure of all hosts together, whether it was judged or not.
 struct WorldFigure {
   std::string check, key, metric, unit;
   double value = 0;
@@ -162,7 +162,7 @@ HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::str
 struct WorldChecks {
   HostChecks checks;
   bool repeat = false;  // a host was lost or gave wrong results, so what the others can do is not known yet
-  // Of slow pairs of hosts: hosts and keys to measure once more, before anybody is blamed.
+  // Hosts and keys of slow pairs, to measure once more before anybody is blamed.
   std::set<std::string> slow = {}, slow_keys = {};
   std::vector<WorldFigure> figures = {};  // `check` is left to the caller
 };

@@ -1,4 +1,4 @@
-// Which parts of a host are to blame: their names, and those whose vendor has commands.
+// Names the parts of a host that are to blame, and those whose vendor has commands.
 #include "harness/fitness/cluster/cluster.h"
 
 #include "harness/core/text.h"

@@ -84,7 +84,7 @@ std::string line_of(const Judgement& one, const Floor& floor) {
   return line;
 }
 
-// What a record of one host calls it.
+// Returns the name that a record of one host gives it.
 std::string host_in(const Record& record, const std::string& host) {
   const auto named = record.identity().hosts;
   return named.size() == 1 ? named.front() : host;
@@ -220,7 +220,7 @@ Floors part_of(const Floors& all, bool relative) {
 
 bool compares_hosts(const Floors* floors) { return floors && std::ranges::any_of(floors->floors, &Floor::relative); }
 
-// What a host loses in all cases together shows before any case shows it.
+// Judges what a host loses in all cases together, which shows before any case shows it.
 void judge_losses(const CheckResult& result, const std::vector<std::string>& hosts, HostChecks& checks) {
   for (const auto& [host, lost] : result.together) {
     const auto check = checks.find(host);
@@ -288,7 +288,7 @@ void judge_wrong(const Record& record, const std::vector<std::string>& hosts, Wo
   for (const std::string& host : hosts)
     if (known && culprits.contains(host)) {
       add_line(world.checks[host], Fitness::fail, wrong_text(record)), world.checks[host].broken.insert(record.key);
-      // What it computed, or what it sent or received.
+      // The host may have computed it, sent it or received it.
       for (const RankResult& rank : record.ranks)
         if (rank.host == host && !rank.pci.empty() && is_culprit(record, rank.rank))
           world.checks[host].blame("gpu", rank.pci);
@@ -345,8 +345,8 @@ void judge_together(const Judgement& judged, const Floor& floor, const std::set<
     if (passes ? !check.figure : !spared && (!check.figure || fails)) show(check, judged, floor);
     if (passes || spared) continue;
     std::string line = "of all hosts together: " + line_of(judged, floor);
-    if (pair != pairs.end()) check.blame("port");
     if (pair != pairs.end()) {
+      check.blame("port");
       check.culprit = "host " + host;
       line += "; " + slow_with_text(record, pair->second);
     }

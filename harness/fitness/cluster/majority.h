@@ -1,4 +1,4 @@
-// What most hosts of a fleet have, as an expectation that others can be held against.
+// Finds what most hosts of a fleet have, as an expectation that others can be held against.
 #pragma once
 
 #include "harness/fitness/cluster/audits.h"

@@ -20,7 +20,7 @@ struct Counts {
   std::size_t all = 0;
 
   double share() const { return links == 0 ? 0 : static_cast<double>(slow) / static_cast<double>(links); }
-  // Of those few that are left, most are slow by the choice of what was explained.
+  // Most of the few that are left are slow by the choice of what was explained.
   bool explained() const { return 4 * links < all || links == 0; }
 };
 
@@ -29,7 +29,7 @@ constexpr double false_names = 1e-5;  // of a healthy cluster, for each kind
 constexpr double usual_slow = 0.001;  // share of links that chance makes slow, worth as much as usual_weight links
 constexpr double usual_weight = 100;
 
-// Whether chance explains that many slow links of a group, with the share of slow ones among all other links: a bound
+// Tells whether a group has more slow links than chance explains, given their share among all other links: by a bound
 // of the binomial tail (Chernoff, Annals of Mathematical Statistics, 1952) times the number of such groups.
 bool beyond_chance(const Counts& group, const Counts& all, std::size_t groups) {
   const auto slow = static_cast<double>(all.slow - group.slow), links = static_cast<double>(all.links - group.links);
@@ -109,7 +109,7 @@ class Explanation {
     found_.usual = median_of(quarters);
   }
 
-  // What a fault does to both directions of a link does not count as chance.
+  // Chance makes the two directions of a link differ; a fault of both does not.
   void find_limit(SlowLimits limits) {
     constexpr std::size_t max_differences = 200'000;
     const std::size_t stride = 1 + hosts_ * hosts_ * rails_ / 2 / max_differences;
@@ -222,12 +222,10 @@ class Explanation {
   }
 
   void name_pairs() {
-    std::vector<std::pair<std::size_t, std::size_t>> named;
     const Counts all = all_;
     for (std::size_t a = 0; a < hosts_; ++a)
       for (std::size_t b = a + 1; b < hosts_; ++b) {
         Counts pair;
-        std::vector<std::array<std::size_t, 3>> links;
         for (std::size_t rail = 0; rail < rails_; ++rail) {
           const float seconds = slower(a, b, rail);
           if (std::isnan(seconds)) continue;
@@ -236,6 +234,7 @@ class Explanation {
         }
         if (pair.slow == 0 || pair.share() < min_share) continue;
         if (!beyond_chance(pair, all, hosts_ * (hosts_ - 1) / 2)) continue;
+        std::vector<std::array<std::size_t, 3>> links;
         for (std::size_t rail = 0; rail < rails_; ++rail) links.push_back({a, b, rail});
         finish({.kind = Kind::pair, .hosts = {a, b}, .slow = pair.slow, .links = pair.links}, links);
       }

@@ -1,4 +1,4 @@
-// What slow links between hosts have in common: the fewest hosts, ports, switches and pairs that explain them.
+// Finds the fewest hosts, ports, switches and pairs that explain slow links between hosts.
 #pragma once
 
 #include <cstddef>

@@ -63,7 +63,7 @@ struct FleetPower {
   std::optional<double> limit, found;  // losses: beyond which one fails, and that is found nine times in ten
 };
 
-// What a host loses in all cases together, against the median of the hosts.
+// A host's loss in all cases together, against the median of the hosts.
 struct HostLoss {
   double loss = 0, limit = 0;  // fractions
   std::size_t cases = 0;

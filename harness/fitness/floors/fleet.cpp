@@ -19,7 +19,7 @@
 
 namespace assay::fitness {
 
-// Of FloorFleets::State.
+// The parts of FloorFleets::State.
 namespace fleets {
 
 // Where a record belongs: its hosts (empty if none is named), and what the members of its fleet have in common.
@@ -44,7 +44,7 @@ class Members {
   }
   const std::map<std::string, std::vector<double>>& values() const { return values_; }
 
-  // Of many comparisons: what a loss may be as a fraction of the median, and members of a slower group.
+  // Set if many are compared: what a loss may be as a fraction of the median, and members of a slower group.
   std::optional<double> allowed;
   std::set<std::string> slower_group;
 

@@ -36,7 +36,7 @@ struct Test {
   std::vector<std::pair<std::string, std::optional<std::string>>> finds = {};  // ids, each with Code::inject
 };
 
-// What a gate is for: its usual budget, and the tests that it runs.
+// A moment to run a gate: its usual budget, and the tests that it runs.
 struct Profile {
   std::string name;
   double budget = 0;                 // s
