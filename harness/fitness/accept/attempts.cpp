@@ -28,7 +28,7 @@ Attempts::Attempts(Request& request, Trials& trials, fs::path dir)
 
 Trial Attempts::trial_of(std::string_view stage, const Attempt& attempt, const std::vector<std::string>& hosts,
                          const std::string& filter) const {
-  std::string slots;  // one rank per CPU host, or one per GPU: hosts with more would take the ranks of others
+  std::string slots;  // as many on each host: hosts with more would take the ranks of others
   for (const std::string& name : hosts)
     slots += fmt::format("{}{}:{}", slots.empty() ? "" : ",", name, request_.ranks_per_host);
   return {.plan = request_.level.plans.at(std::string(stage)),

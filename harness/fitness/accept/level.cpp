@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr int max_cpu_ranks = 1024;
 constexpr std::uintmax_t max_file_bytes = std::uintmax_t{64} << 20;
 
 // A file beside the level's, else what `find_config` finds by that name.
@@ -58,7 +59,7 @@ Level read_level(const std::string& word, DeviceKind device) {
   level.name = level.file.stem().string();
   return read_strictly(level.file, 1,
                        {"schema", "description", "host", "pairs", "collectives", "training", "fleet", "pair_share",
-                        "not_run", "required"},
+                        "not_run", "required", "ranks_per_host"},
                        [&](const Cursor& root) {
                          level.description = root.text_of("description");
                          for (const std::string& stage : stages)
@@ -78,6 +79,11 @@ Level read_level(const std::string& word, DeviceKind device) {
                          if (const auto at = root.find("pair_share")) {
                            level.pair_share = at->quantity(parse_fraction, 0, 1).value_or(1);
                            if (level.pair_share == 0) at->error("must be above 0: no link would be slow");
+                         }
+                         if (const auto at = root.find("ranks_per_host")) {
+                           at->only({"cpu"});
+                           if (const auto cpu = at->find("cpu"))
+                             level.cpu_ranks = static_cast<int>(cpu->integer(1, max_cpu_ranks).value_or(1));
                          }
                          if (const auto at = root.find("not_run")) {
                            at->only(checks);

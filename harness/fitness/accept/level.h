@@ -17,6 +17,7 @@ struct Level {
   std::string description;
   std::map<std::string, std::vector<std::string>> plans;  // by stage: host, pairs, collectives, training
   std::string fleet;                                      // floors of hosts against their median; empty: none
+  int cpu_ranks = 1;                                      // that a host takes on CPUs; on GPUs one for each of them
   double pair_share = 0.6;                                // of the median pair, below which a link is slow
   std::map<std::string, std::string> not_run;             // by check: why this level does not run it
   std::set<std::string> required;  // checks of which each host must have a result; unless named, the stages with plans

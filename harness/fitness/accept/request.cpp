@@ -98,6 +98,7 @@ Request make_request(const Options& options) {
     if (!before || !options.level.empty()) throw;
     throw UsageError(fmt::format("--resume {}: it began with {}", options.resume, error.what()));
   }
+  request.ranks_per_host = request.level.cpu_ranks;
   const std::string floors = word(options.floors, before ? before->floors : "");
   if (!floors.empty()) request.user = fitness::find_floors(floors);
   if (!request.level.fleet.empty()) request.fleet = fitness::load_floors(request.level.fleet);
@@ -169,7 +170,8 @@ std::string Request::why_not_run(std::string_view stage, std::size_t hosts) cons
 
 std::optional<int> Request::ranks_of(std::string_view stage, std::size_t hosts) const {
   if (!runs_alone(stage)) return static_cast<int>(hosts) * ranks_per_host;
-  return device == DeviceKind::cuda ? std::optional(ranks_per_host) : std::nullopt;
+  const bool several = device == DeviceKind::cuda || ranks_per_host > 1;
+  return several ? std::optional(ranks_per_host) : std::nullopt;
 }
 
 }  // namespace assay::accept

@@ -30,7 +30,7 @@ struct Request {
   std::optional<fitness::Floors> user, fleet;
   Allocation allocation;
   DeviceKind device = DeviceKind::cpu;
-  int ranks_per_host = 1;  // of worlds of all hosts: one on CPUs, else one per GPU
+  int ranks_per_host = 1;  // of worlds of all hosts: those of the level on CPUs, else one per GPU
   // Whether hosts other than this one say by their audits whether GPUs are measured (unless --device said it), and how
   // many they have: settle() does. Until then level and device are those of CPUs.
   bool asks_hosts = false;
