@@ -136,10 +136,23 @@ class CollectiveCase final : public Case {
     const auto factor = bus_factor(op_, context_->comm.size());
     const Metric bus = factor ? rate_metric("busbw", bytes * *factor, "B/s", measured)
                               : value_metric("busbw", std::nullopt, "B/s", Better::higher);
-    return {bus, rate_metric("algbw", bytes, "B/s", measured), time_metric("latency", measured, calls)};
+    std::vector<Metric> all{bus, rate_metric("algbw", bytes, "B/s", measured), time_metric("latency", measured, calls)};
+    add_spread(measured.single_calls, all);
+    return all;
   }
 
  private:
+  // Adds how much single calls differ. The mean of a batch or of a graph of calls tells nothing about one of them, and
+  // fewer than a hundred calls have no 99th percentile.
+  void add_spread(const std::vector<double>& calls, std::vector<Metric>& all) const {
+    constexpr std::size_t enough_for_p99 = 100;
+    if (calls.empty() || graph_) return;
+    all.push_back(value_metric("latency_p50", median(calls), "s"));
+    if (calls.size() >= enough_for_p99) all.push_back(value_metric("latency_p99", quantile(calls, 0.99), "s"));
+    all.push_back(value_metric("latency_max", std::ranges::max(calls), "s"));
+    context_->outputs.labels["single_calls"] = std::to_string(calls.size());
+  }
+
   // Small buffers use huge pages too, like slices of a flat gradient buffer: that makes Open MPI's copies of 64 KiB
   // between processes 15 % faster (Zen 4).
   Buffer allocate(Context& context, std::size_t bytes) const {
