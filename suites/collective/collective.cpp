@@ -75,6 +75,9 @@ class CollectiveCase final : public Case {
     staging_.emplace(context.device);
     const int ranks = context.comm.size();
     layout_ = layout_of(op_, bytes_, dtype_, ranks);
+    sent_.clear();
+    for (int to = 0; to < ranks; ++to) sent_.push_back(layout_.count * skewed_units(to, ranks));
+    received_.assign(sent_.size(), sent_[static_cast<std::size_t>(context.comm.rank())]);
     answer_ = make_answer(op_, dtype_, layout_, context.comm.rank(), ranks, context.inputs.seed);
     const std::size_t element = size_of(dtype_);
     if (in_place_) {
@@ -230,6 +233,7 @@ class CollectiveCase final : public Case {
       case Op::all_gather: return comm.all_gather(send, receive, layout_.count, dtype_, stream);
       case Op::reduce_scatter: return comm.reduce_scatter(send, receive, layout_.count, dtype_, ReduceOp::sum, stream);
       case Op::all_to_all: return comm.all_to_all(send, receive, layout_.count, dtype_, stream);
+      case Op::all_to_all_v: return comm.all_to_all_v(send, sent_, receive, received_, dtype_, stream);
       case Op::send_recv: return comm.group(ring, stream);
       case Op::broadcast: return comm.broadcast(send, receive, layout_.count, dtype_, root, stream);
     }
@@ -253,6 +257,7 @@ class CollectiveCase final : public Case {
   std::optional<cpu::Team> team_;
   std::optional<Staging> staging_;
   Layout layout_;
+  std::vector<std::size_t> sent_, received_;  // elements to and from each rank, if they differ
   std::unique_ptr<Answer> answer_;
   Buffer send_;  // unused in place
   Buffer receive_;
@@ -285,11 +290,13 @@ Family collective_family() {
   Family family;
   family.name = "collective";
   family.summary = "calls between ranks, counted as in nccl-tests: algbw, busbw, latency";
-  const std::vector<std::string> ops = all_words<Op>();
-  std::vector<std::string> ops_and_pairwise = ops;
-  ops_and_pairwise.insert(ops_and_pairwise.end(), {pairwise_op, rails_op});  // only on request: they take many rounds
+  std::vector<std::string> all_ops = all_words<Op>();
+  // Only on request: skewed blocks are a question of their own, and pairs take many rounds.
+  std::vector<std::string> ops = all_ops;
+  std::erase(ops, word_of(Op::all_to_all_v));
+  all_ops.insert(all_ops.end(), {pairwise_op, rails_op});
   family.params = {
-      axis::choice("op", ops_and_pairwise).runs(ops).doc("the call"),
+      axis::choice("op", all_ops).runs(ops).doc("the call"),
       axis::bytes("bytes", {8, 64 << 10, 16 << 20})
           .runs_on_gpu({8, 64 << 10, 16 << 20, 1 << 30})  // 1 GiB: links between GPUs saturate
           .at_least(1)
