@@ -320,6 +320,8 @@ Family collective_family() {
   family.environment = [](const Params& params) {
     std::map<std::string, std::string> variables;
     if (without_nvls(params)) variables["NCCL_NVLS_ENABLE"] = "0";
+    // So that every GPU sends by the port nearest to it, and the counters of ports tell which one did.
+    if (params.text("op") == rails_op) variables["NCCL_PXN_DISABLE"] = "1", variables["NCCL_CROSS_NIC"] = "0";
     return variables;
   };
   family.communicates = true;
