@@ -2,10 +2,13 @@
 import itertools
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
 import sys
+import threading
+import unittest
 
 sys.path.insert(0, os.path.dirname(__file__))
 import namespaces  # noqa: E402
@@ -162,6 +165,55 @@ class OverHosts(ClusterCase):
         for a, b in itertools.permutations(range(3), 2):
             rates = [first["values"][a][b]] + ([second["values"][a][b]] if max(a, b) < 2 else [])
             self.assertEqual(record["matrix"]["values"][a][b], min(rates))
+
+    @unittest.skipUnless("ASSAY_EMULATED" in os.environ, "this build has no emulated GPU")
+    def test_a_port_that_did_not_carry_its_rail_is_flagged(self):
+        """Two hosts of two GPUs, each beside a port; on h2 the counters of the second port stand still."""
+        counters = {}
+        for host in ("h1", "h2"):
+            root = pathlib.Path(self.folder) / ("root-" + host)
+            for i in range(2):
+                bridge = root / f"sys/devices/pci0000:e{i}/0000:e{i}:01.0"
+                for place, name in (("bus/pci/devices", f"0000:e{i}:00.0"), (f"class/infiniband/mlx5_{i}", "device")):
+                    (bridge / name).mkdir(parents=True)
+                    (root / "sys" / place).mkdir(parents=True, exist_ok=True)
+                    (root / "sys" / place / name).symlink_to(bridge / name)
+                counters[host, i] = root / f"sys/class/infiniband/mlx5_{i}/ports/1/counters"
+                counters[host, i].mkdir(parents=True)
+            self.hosts.profile(host, *(f"export {name}={value}" for name, value in self.described(host).items()))
+            self.addCleanup(self.hosts.profile, host)
+        ended = threading.Event()
+
+        def count():
+            words = 10 ** 9
+            while not ended.is_set():
+                words += 10 ** 12   # more than the emulation moves meanwhile
+                for (host, i), folder in counters.items():
+                    for name in ("port_xmit_data", "port_rcv_data"):
+                        new = folder / "new"
+                        new.write_text(f"{1000 if (host, i) == ('h2', 1) else words}\n")
+                        new.rename(folder / name)
+                ended.wait(0.02)
+        counting = threading.Thread(target=count)
+        counting.start()
+        try:
+            done = self.run_on("h1", "collective", "--device", "cuda", "--set", "collective.op=rails", "--set",
+                               "collective.bytes=64KiB", "--ranks", "4", "--hostfile", self.hosts.hostfile("h1 slots=2", "h2 slots=2"),
+                               "--out", self.out, env=self.described("h1"))
+        finally:
+            ended.set()
+            counting.join()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        record, = self.records()
+        self.assertEqual(record["status"], "ok", record["reason"])
+        self.assertEqual({(port["host"], port["device"]): port["share"] < 0.8 for port in record["ports"]},
+                         {(host, f"mlx5_{i} port 1"): (host, i) == ("h2", 1) for host, i in counters})
+        self.assertIn("idle port: mlx5_1 port 1 on h2 carried 0 % of what its GPUs moved", record["flags"])
+        self.assertEqual(len([flag for flag in record["flags"] if "port" in flag]), 1, record["flags"])
+
+    def described(self, host):
+        return {"ASSAY_ROOT": os.path.join(self.folder, "root-" + host), "ASSAY_MODULE_PATH": os.environ["ASSAY_EMULATED"],
+                "ASSAY_EMULATION": "devices=2"}
 
     def pairwise(self):
         """The record of all pairs of hosts at one size."""
