@@ -3,6 +3,7 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/fitness/cluster/equal_losses.h"
 #include "harness/fitness/cluster/pairs.h"
 #include "harness/fitness/floors/judge.h"
 #include "harness/record/flags.h"
@@ -33,13 +34,16 @@ RunData as_acceptance(RunData run) {
   return run;
 }
 
-// The host of a record of one host. A run on a single host may call it otherwise than the list does.
+}  // namespace
+
 std::string host_of(const Record& record, const std::vector<std::string>& hosts) {
   const auto named = record.identity().hosts;
   for (const std::string& name : named)
     if (std::ranges::find(hosts, name) != hosts.end()) return name;
   return hosts.size() == 1 ? hosts.front() : named.empty() ? std::string() : named.front();
 }
+
+namespace {
 
 std::string wrong_text(const Record& record) {
   std::vector<std::string> parts;
@@ -392,6 +396,7 @@ HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::str
   for (RunData& run : runs) run = as_acceptance(std::move(run));
   const RunSet set(std::move(runs), Injected::include);
   judge_status(set, hosts, checks);
+  judge_equal_losses(set, hosts, checks);
   std::set<std::string> sound;  // a repetition helps only these
   for (const auto& [host, check] : checks)
     if (check.state == Fitness::pass) sound.insert(host);
