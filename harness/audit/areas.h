@@ -62,10 +62,5 @@ std::string nic_address(const Root& root, const std::string& folder);
 bool has_nvswitch(const Root& root);
 // The last PCI address in a text, in the kernel's form "0000:1b:00.0"; empty if there is none.
 std::string last_pci_address(std::string_view text);
-// A setting of NCCL in the environment or else in /etc/nccl.conf; both empty if it stands in neither.
-struct Setting {
-  std::string value, from;
-};
-Setting nccl_setting(const Root& root, const std::string& name);
 
 }  // namespace assay::audit

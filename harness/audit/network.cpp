@@ -2,6 +2,7 @@
 // what a port should have: a second port that is not plugged in, or storage at another rate, is as it should be.
 #include "harness/audit/areas.h"
 #include "harness/core/text.h"
+#include "harness/machine/nccl_ports.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,11 +16,10 @@ namespace assay::audit {
 
 namespace {
 
-struct Port {
-  std::string name, device, pci;  // "mlx5_0 port 2", "mlx5_0", "0000:18:00.0"
-  std::int64_t number = 1;
-  std::string kind;      // the card's model, which of its ports, what it speaks: ports that are used alike
-  bool compute = false;  // GPUs send by it
+struct Port : PortId {
+  std::string name, pci;  // "mlx5_0 port 2", "0000:18:00.0"
+  std::string kind;       // the card's model, which of its ports, what it speaks: ports that are used alike
+  bool compute = false;   // GPUs send by it
   bool up = false;
   bool was_up = false;         // since boot or since its counters were cleared
   std::optional<double> rate;  // Gbit/s
@@ -94,46 +94,6 @@ std::vector<Port> ethernet_ports(const Root& root, Report& report) {
   return ports;
 }
 
-// NCCL_IB_HCA as NCCL reads it: names of devices, each of any port or of one ("mlx5_0:1"), separated by commas. A name
-// stands for all that begin with it, but after "=" only for itself; after "^" the list names what is not used.
-class NamedPorts {
- public:
-  explicit NamedPorts(std::string_view text) {
-    for (bool* flag : {&others_, &exact_})
-      if (*flag = text.starts_with(flag == &others_ ? '^' : '='); *flag) text.remove_prefix(1);
-    for (const std::string& word : split_commas(text)) {
-      const auto colon = std::min(word.find(':'), word.size());
-      if (colon > 0)
-        names_.push_back({word.substr(0, colon), to_integer(word.substr(std::min(colon + 1, word.size())))});
-    }
-  }
-  bool empty() const { return names_.empty(); }
-  bool has(const Port& port) const {
-    return std::ranges::any_of(names_, [&](const Name& name) { return fits(name, port); }) != others_;
-  }
-  // What a list of used ports names and the machine lacks.
-  std::vector<std::string> missing(const std::vector<Port>& ports) const {
-    std::vector<std::string> names;
-    for (const Name& name : names_)
-      if (!others_ && std::ranges::none_of(ports, [&](const Port& port) { return fits(name, port); }))
-        names.push_back(name.device + (name.port ? fmt::format(":{}", *name.port) : ""));
-    return names;
-  }
-
- private:
-  struct Name {
-    std::string device;
-    std::optional<std::int64_t> port;
-  };
-  bool fits(const Name& name, const Port& port) const {
-    return (exact_ ? port.device == name.device : port.device.starts_with(name.device)) &&
-           (!name.port || *name.port == port.number);
-  }
-
-  bool others_ = false, exact_ = false;
-  std::vector<Name> names_;
-};
-
 // The root port or switch by which a device hangs on its processor; empty if there is none between. Absent if the
 // device's folder is no link into the tree of bridges, which shows it.
 std::optional<std::string> bridge_above(const Root& root, const std::string& pci) {
@@ -159,7 +119,7 @@ struct Compute {
 Compute mark_compute(const Subject& subject, std::vector<Port>& ports, Report& report) {
   const auto& [root, machine, now, boot] = subject;
   Compute compute;
-  const Setting hca = nccl_setting(root, "NCCL_IB_HCA");
+  const NcclSetting hca = nccl_setting(root, "NCCL_IB_HCA");
   if (const NamedPorts named(hca.value); !named.empty()) {
     for (Port& port : ports) port.compute = named.has(port);
     const auto missing = named.missing(ports);

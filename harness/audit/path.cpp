@@ -1,6 +1,7 @@
 // The path between GPU and NIC: bridges, IOMMU, GPUDirect RDMA, NUMA nodes, and what NCCL is given to find it.
 #include "harness/audit/areas.h"
 #include "harness/core/text.h"
+#include "harness/machine/nccl_ports.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -92,17 +93,6 @@ void audit_distance(const Subject& subject, Report& report) {
                  fmt::format("NUMA node {}, NICs on {}", *gpu.numa_node, fmt::join(nodes, ", ")));
 }
 
-std::map<std::string, std::string> nccl_conf(const Root& root) {
-  std::map<std::string, std::string> settings;
-  for (const std::string& line : lines(root.text("etc/nccl.conf").value_or(""))) {
-    const auto text = trim(line);
-    const auto equals = text.find('=');
-    if (text.empty() || text.front() == '#' || equals == text.npos) continue;
-    settings[std::string(trim(text.substr(0, equals)))] = trim(text.substr(equals + 1));
-  }
-  return settings;
-}
-
 void audit_nccl_files(const Subject& subject, Report& report) {
   const auto& root = subject.root;
   for (const auto& [name, value] : nccl_conf(root)) report.fact("nccl.conf " + name, value);
@@ -140,13 +130,6 @@ void audit_daemons(const Subject& subject, Report& report) {
 }
 
 }  // namespace
-
-Setting nccl_setting(const Root& root, const std::string& name) {
-  if (const char* const variable = std::getenv(name.c_str())) return {variable, "the environment"};
-  const auto settings = nccl_conf(root);
-  const auto found = settings.find(name);
-  return found != settings.end() ? Setting{found->second, "/etc/nccl.conf"} : Setting{};
-}
 
 void audit_path(const Subject& subject, Report& report) {
   audit_acs(subject, report);

@@ -8,6 +8,23 @@
 
 namespace assay {
 
+void Communicator::all_to_all_v(const void* send, std::span<const std::size_t> sent, void* receive,
+                                std::span<const std::size_t> received, DType dtype, Stream& stream) {
+  group(
+      [&] {
+        const auto* from = static_cast<const char*>(send);
+        auto* to = static_cast<char*>(receive);
+        for (int r = 0; r < size(); ++r) {
+          const auto block = static_cast<std::size_t>(r);
+          this->send(from, sent[block], dtype, r, stream);
+          this->receive(to, received[block], dtype, r, stream);
+          from += sent[block] * size_of(dtype);
+          to += received[block] * size_of(dtype);
+        }
+      },
+      stream);
+}
+
 double Communicator::max_of(double value) {
   if (size() == 1) return value;
   InlineStream stream;

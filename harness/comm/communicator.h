@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,10 @@ class Communicator {
   virtual void broadcast(const void* send, void* receive, std::size_t count, DType, int root, Stream&) = 0;
   // `send` and `receive` have size * count elements: count to and from every rank.
   virtual void all_to_all(const void* send, void* receive, std::size_t count, DType, Stream&) = 0;
+  // Blocks of different sizes: `sent[r]` elements to rank r and `received[r]` from it, one after another in both
+  // buffers. By default a group of messages.
+  virtual void all_to_all_v(const void* send, std::span<const std::size_t> sent, void* receive,
+                            std::span<const std::size_t> received, DType, Stream&);
   virtual void send(const void* data, std::size_t count, DType, int to, Stream&) = 0;
   virtual void receive(void* data, std::size_t count, DType, int from, Stream&) = 0;
   // Sends and receives issued inside `body` progress together, so a pair cannot deadlock.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,10 @@ class ForwardingCommunicator : public Communicator {
   }
   void all_to_all(const void* send, void* receive, std::size_t count, DType dtype, Stream& stream) override {
     inner_.all_to_all(send, receive, count, dtype, stream);
+  }
+  void all_to_all_v(const void* send, std::span<const std::size_t> sent, void* receive,
+                    std::span<const std::size_t> received, DType dtype, Stream& stream) override {
+    inner_.all_to_all_v(send, sent, receive, received, dtype, stream);
   }
   void send(const void* data, std::size_t count, DType dtype, int to, Stream& stream) override {
     inner_.send(data, count, dtype, to, stream);

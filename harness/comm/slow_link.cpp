@@ -51,6 +51,16 @@ void SlowLink::all_to_all(const void* send, void* receive, std::size_t count, DT
   delay_bytes(count * size_of(dtype) * static_cast<std::size_t>(size() - 1), stream);
 }
 
+void SlowLink::all_to_all_v(const void* send, std::span<const std::size_t> sent, void* receive,
+                            std::span<const std::size_t> received, DType dtype, Stream& stream) {
+  inner_.all_to_all_v(send, sent, receive, received, dtype, stream);
+  const auto own = static_cast<std::size_t>(rank());
+  std::size_t out = 0, in = 0;
+  for (std::size_t r = 0; r < sent.size(); ++r)
+    if (r != own) out += sent[r], in += received[r];
+  delay_bytes(std::max(out, in) * size_of(dtype), stream);
+}
+
 void SlowLink::send(const void* data, std::size_t count, DType dtype, int to, Stream& stream) {
   inner_.send(data, count, dtype, to, stream);
   if (in_group_)

@@ -25,6 +25,8 @@ class SlowLink final : public ForwardingCommunicator {
   void reduce_scatter(const void* send, void* receive, std::size_t count, DType, ReduceOp, Stream&) override;
   void broadcast(const void* send, void* receive, std::size_t count, DType, int root, Stream&) override;
   void all_to_all(const void* send, void* receive, std::size_t count, DType, Stream&) override;
+  void all_to_all_v(const void* send, std::span<const std::size_t> sent, void* receive,
+                    std::span<const std::size_t> received, DType, Stream&) override;
   void send(const void* data, std::size_t count, DType, int to, Stream&) override;
   void receive(void* data, std::size_t count, DType, int from, Stream&) override;
   void group(const std::function<void()>& body, Stream&) override;

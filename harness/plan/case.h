@@ -78,7 +78,13 @@ struct CaseOutputs {
   std::map<std::string, Series> series = {};               // loss, ...
   std::optional<Matrix> matrix = {};                       // measured between each pair of ranks
   std::vector<Matrix> rails = {};                          // and on each rail
-  std::set<Fault> injected = {};                           // filled by Context::inject
+  // On every rank, if each port must carry what the GPUs nearest to it move: the bytes that this rank moved to and from
+  // other hosts.
+  struct Moved {
+    double sent = 0, received = 0;
+  };
+  std::optional<Moved> moved = {};
+  std::set<Fault> injected = {};  // filled by Context::inject
 };
 
 // Services that the worker provides to a case; null outside a run.

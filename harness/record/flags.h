@@ -16,7 +16,12 @@ inline constexpr std::string_view described_machine = "ASSAY_ROOT: the machine d
 inline constexpr std::string_view does_not_fit = "does not fit";  // skipped for lack of memory: the end of a sweep
 inline constexpr std::string_view timed_out = "timed out";        // broken: its workers did not answer in time
 
+// EFA and some RoCE cards count differently, or a virtual machine hides which port is beside which GPU.
+inline constexpr std::string_view unproven_rails =
+    "no port counters: on some host nothing tells which port carried its rails";
+
 // These begin a flag.
+inline constexpr std::string_view idle_port = "idle port:";  // PortTraffic::too_little()
 inline constexpr std::string_view beyond_plan = "memory beyond the plan";
 inline constexpr std::string_view injected = "injected:";  // and the fault's name
 inline constexpr std::string_view gpu_slowed_down = "GPU slowed down";

@@ -106,6 +106,25 @@ struct DeviceErrors {
   }
 };
 
+// What crossed a port of InfiniBand or RoCE while the case ran.
+struct PortTraffic {
+  static constexpr double least_share = 0.8;
+
+  std::string host;
+  std::string device;  // "mlx5_0 port 1", as in DeviceErrors
+  double sent = 0;     // bytes, headers included
+  double received = 0;
+  // op=rails: the least, of both directions, of what crossed it over what the GPUs that it is nearest to sent or
+  // received. Below `least_share` the port did not carry its rail. Absent: not judged.
+  std::optional<double> share = {};
+
+  bool too_little() const { return share && *share < least_share; }
+  static void members(auto& self, auto& io) {
+    io("host", self.host), io("device", self.device), io("sent", self.sent), io("received", self.received);
+    io.sparse("share", self.share);
+  }
+};
+
 // Which case this is: resume skips by it, comparisons pair by it.
 struct Identity {
   std::string key;
@@ -160,6 +179,7 @@ struct Record {
   std::map<std::string, Series> telemetry;
   std::optional<OutsideCpu> outside_cpu;  // absent: unknown
   std::vector<DeviceErrors> errors;       // on all its hosts; empty: none, or no device counts them
+  std::vector<PortTraffic> ports;         // of a case over several hosts; empty: no port has such counters
   std::optional<Matrix> matrix;           // figures of a case that measures every pair
   std::vector<Matrix> rails;              // on each rail, of which `matrix` has the slowest of every two hosts
   std::string started;                    // ISO 8601, UTC
@@ -192,8 +212,8 @@ struct Record {
     io("metrics", self.metrics), io("checks", self.checks), io.sparse("slow_rank", self.slow_rank);
     io("spans", self.spans);
     io("telemetry", self.telemetry), io.sparse("outside_cpu", self.outside_cpu);
-    io.sparse("errors", self.errors), io.sparse("matrix", self.matrix), io.sparse("rails", self.rails),
-        io("started", self.started);
+    io.sparse("errors", self.errors), io.sparse("ports", self.ports), io.sparse("matrix", self.matrix);
+    io.sparse("rails", self.rails), io("started", self.started);
     io("seconds", self.seconds), io.sparse("log", self.log);
   }
 };

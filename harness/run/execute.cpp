@@ -257,6 +257,7 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
     checks.at_most("gpu_errors", static_cast<double>(of_gpu.size()), 0, of_gpu);
   }
   errors.check_host(checks);
+  if (context.outputs.moved) errors.expect(*context.outputs.moved, device.info().pci, comm);
   record.checks = checks.all();
   for (const Check& check : record.checks)
     if (!check.passed && record.status == Status::ok) {

@@ -135,6 +135,7 @@ Record merge_parts(std::vector<Record> parts) {
         join_check(*same, check, rank);
     }
     join_errors(whole.errors, part.errors);
+    whole.ports.insert(whole.ports.end(), part.ports.begin(), part.ports.end());
     join_settings(whole, part, rank);
     for (const std::string& text : part.flags)
       if (!flag::has(whole.flags, text)) whole.flags.push_back(text);

@@ -50,10 +50,21 @@ MpiThreads threads_from_environment() {
   return value && std::string_view(value) == "serialized" ? MpiThreads::serialized : MpiThreads::single;
 }
 
+// The TCP interface of this rank: of those that ASSAY_TCP_INTERFACES names, ranks of a host take one each, in turn.
+void choose_interface(const RankPlace& place) {
+  const char* const names = std::getenv("ASSAY_TCP_INTERFACES");
+  const std::vector<std::string> all = split_commas(names ? names : "");
+  if (!all.empty())
+    ::setenv("OMPI_MCA_btl_tcp_if_include", all[static_cast<std::size_t>(place.local_rank) % all.size()].c_str(), 1);
+}
+
 // NCCL between GPUs, MPI between CPUs.
 std::unique_ptr<Communicator> make_world(WorkerLink& link, const RankPlace& place, Device& device) {
   if (place.size == 1) return make_self_communicator(device.kind() == DeviceKind::cpu ? nullptr : &device);
-  if (device.kind() == DeviceKind::cpu) return make_mpi_communicator(threads_from_environment());
+  if (device.kind() == DeviceKind::cpu) {
+    choose_interface(place);
+    return make_mpi_communicator(threads_from_environment());
+  }
   NcclWorld world;
   world.rank = place.rank;
   world.size = place.size;

@@ -15,8 +15,10 @@ namespace assay {
 
 namespace {
 
-constexpr int max_first_touch = 32;                  // single calls timed during warm-up
-constexpr int single_calls = 9;                      // collectives after the measurement, for the ranks' paces
+constexpr int max_first_touch = 32;  // single calls timed during warm-up
+constexpr int min_single_calls = 9;  // collectives after the measurement
+constexpr int max_single_calls = 1000;
+constexpr double single_calls_share = 0.02;          // of the time that sampling took
 constexpr std::int64_t max_repetitions = 1'000'000;  // per sample: work that takes no time would grow forever
 constexpr std::int64_t max_gated_launches = 400;     // the queue of 1,024 launches must not fill behind a closed gate
 constexpr double min_slot_bytes = 64;                // a cache line
@@ -316,6 +318,21 @@ bool Sampler::sample(Repetition& work, std::int64_t repetitions, StopRule& rule)
   return true;
 }
 
+// A batch hides how much its calls differ, and the pace of each rank.
+void Sampler::time_single_calls(Repetition& work, bool batched) {
+  const double start = clock_();
+  const auto time = [&](int calls) {
+    for (int i = 0; i < calls; ++i) paces_.push_back(work.time(1));
+  };
+  time(min_single_calls);
+  double agreed[] = {measurement_.window_seconds, clock_() - start};
+  max_over_ranks(*comm_, agreed);
+  const double calls = min_single_calls * single_calls_share * agreed[0] / std::max(agreed[1], 1e-9);
+  if (batched) time(static_cast<int>(std::clamp<double>(calls, min_single_calls, max_single_calls)) - min_single_calls);
+  measurement_.single_calls = paces_;
+  max_over_ranks(*comm_, measurement_.single_calls);
+}
+
 void Sampler::repeat_here(const Rotation& rotation, const Work& fn, const Buffers& buffers) {
   ASSAY_CHECK(rotation.slots >= 1, "a case repeats on {} slots", rotation.slots);
   begin();
@@ -343,7 +360,8 @@ void Sampler::repeat_here(const Rotation& rotation, const Work& fn, const Buffer
     use_gate_less(work, repetitions);
     repetitions = warm_up(work);
   }
-  for (int i = 0; collective_ && comm_->size() > 1 && i < single_calls; ++i) paces_.push_back(work.time(1));
+  if (collective_ && comm_->size() > 1) time_single_calls(work, repetitions > 1);
+  if (collective_ && repetitions == 1) measurement_.single_calls = rule.values();
   finish(rule.values(), *rule.stopped_by());
 }
 

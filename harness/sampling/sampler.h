@@ -34,11 +34,14 @@ struct Measurement {
   Summary summary;                   // of `values`
   std::vector<double> rank_medians;  // per rank, of its own times
   std::vector<double> rank_paces;    // per rank: lower quartile of its times minus what it waited for other ranks
-  std::vector<double> first_touch;   // single calls during warm-up, reported separately
-  std::vector<int> disturbed;        // indices of samples disturbed on any rank
-  std::optional<int> samples_of;     // the rank that measured `values` by itself or in a group; absent: all together
-  double window_start = 0;           // seconds since the case's start
-  double window_seconds = 0;         // wall time of the whole window
+  // Collectives: single calls, each begun by all ranks together and ended by the slowest; empty if a graph makes
+  // several.
+  std::vector<double> single_calls;
+  std::vector<double> first_touch;  // single calls during warm-up, reported separately
+  std::vector<int> disturbed;       // indices of samples disturbed on any rank
+  std::optional<int> samples_of;    // the rank that measured `values` by itself or in a group; absent: all together
+  double window_start = 0;          // seconds since the case's start
+  double window_seconds = 0;        // wall time of the whole window
   std::optional<std::pair<double, double>> own_window;  // this rank's, from and to, if ranks measured one after another
   double items = 0;                                     // delivered in that window by all ranks (window form)
   std::vector<double> pieces;  // window form: items per second of all ranks in each piece of the window
@@ -90,7 +93,8 @@ class Sampler {
   // it before measuring, on the straggler only.
   void slow_down() { slow_ = true; }
   // The calls of `repeat` are collectives, so a batch of them takes every rank as long as the slowest: paces are then
-  // measured by single calls afterwards. Call it before measuring, on every rank.
+  // measured by single calls afterwards, at least 9, and after batches up to 1,000 in a fiftieth of the time that
+  // sampling took. Call it before measuring, on every rank.
   void calls_are_collective() { collective_ = true; }
   // Seconds of the current call in which this rank waited for others: not part of its pace.
   void waited(double seconds) { waited_ += seconds; }
@@ -153,6 +157,7 @@ class Sampler {
   std::int64_t warm_up(Repetition& work);
   bool sample(Repetition& work, std::int64_t repetitions, StopRule& rule);
   void use_gate_less(Repetition& work, std::int64_t repetitions);
+  void time_single_calls(Repetition& work, bool batched);
   void steps_here(const std::function<void(std::int64_t)>& fn);
   void window_here(const std::function<std::int64_t()>& fn);
   void procedure_here(const std::function<std::vector<double>()>& fn);

@@ -47,6 +47,7 @@ class TypedAnswer final : public Answer {
       : op_(op),
         layout_(layout),
         rank_(rank),
+        ranks_(ranks),
         seed_(seed),
         from_(op == Op::broadcast || op == Op::send_recv
                   ? from.value_or(op == Op::broadcast ? 0 : (rank + ranks - 1) % ranks)
@@ -85,8 +86,13 @@ class TypedAnswer final : public Answer {
 
   void check_receive(Wrong& wrong, const void* part, bool in_place, std::size_t first,
                      std::size_t count) const override {
-    const std::size_t block = layout_.count, result = result_at(in_place);
-    const std::size_t mine = static_cast<std::size_t>(rank_) * block;
+    const std::size_t result = result_at(in_place);
+    const bool skewed = op_ == Op::all_to_all_v;
+    const std::size_t block = layout_.count * (skewed ? skewed_units(rank_, ranks_) : 1);
+    // Where this rank's block begins in the inputs of others.
+    std::size_t mine = static_cast<std::size_t>(rank_) * layout_.count;
+    if (skewed) mine = 0;
+    for (int to = 0; skewed && to < rank_; ++to) mine += layout_.count * skewed_units(to, ranks_);
     // Compares the block that begins at element `at` of the result, as far as it is in this part.
     const auto expect = [&](std::size_t at, const std::vector<T>& right, std::size_t phase) {
       const std::size_t begin = std::max(first, result + at), end = std::min(first + count, result + at + block);
@@ -101,7 +107,8 @@ class TypedAnswer final : public Answer {
       case Op::send_recv: expect(0, given_.front(), 0); break;
       case Op::all_gather:
       case Op::all_to_all:
-        for (std::size_t r = 0; r < given_.size(); ++r) expect(r * block, given_[r], op_ == Op::all_to_all ? mine : 0);
+      case Op::all_to_all_v:
+        for (std::size_t r = 0; r < given_.size(); ++r) expect(r * block, given_[r], op_ == Op::all_gather ? 0 : mine);
         break;
     }
   }
@@ -159,7 +166,7 @@ class TypedAnswer final : public Answer {
 
   Op op_;
   Layout layout_;
-  int rank_;
+  int rank_, ranks_;
   std::uint64_t seed_;
   int from_;                           // the rank whose elements arrive; -1: all
   std::uint64_t span_;                 // values are 0 to span - 1

@@ -75,6 +75,9 @@ class CollectiveCase final : public Case {
     staging_.emplace(context.device);
     const int ranks = context.comm.size();
     layout_ = layout_of(op_, bytes_, dtype_, ranks);
+    sent_.clear();
+    for (int to = 0; to < ranks; ++to) sent_.push_back(layout_.count * skewed_units(to, ranks));
+    received_.assign(sent_.size(), sent_[static_cast<std::size_t>(context.comm.rank())]);
     answer_ = make_answer(op_, dtype_, layout_, context.comm.rank(), ranks, context.inputs.seed);
     const std::size_t element = size_of(dtype_);
     if (in_place_) {
@@ -136,10 +139,23 @@ class CollectiveCase final : public Case {
     const auto factor = bus_factor(op_, context_->comm.size());
     const Metric bus = factor ? rate_metric("busbw", bytes * *factor, "B/s", measured)
                               : value_metric("busbw", std::nullopt, "B/s", Better::higher);
-    return {bus, rate_metric("algbw", bytes, "B/s", measured), time_metric("latency", measured, calls)};
+    std::vector<Metric> all{bus, rate_metric("algbw", bytes, "B/s", measured), time_metric("latency", measured, calls)};
+    add_spread(measured.single_calls, all);
+    return all;
   }
 
  private:
+  // Adds how much single calls differ. The mean of a batch or of a graph of calls tells nothing about one of them, and
+  // fewer than a hundred calls have no 99th percentile.
+  void add_spread(const std::vector<double>& calls, std::vector<Metric>& all) const {
+    constexpr std::size_t enough_for_p99 = 100;
+    if (calls.empty() || graph_) return;
+    all.push_back(value_metric("latency_p50", median(calls), "s"));
+    if (calls.size() >= enough_for_p99) all.push_back(value_metric("latency_p99", quantile(calls, 0.99), "s"));
+    all.push_back(value_metric("latency_max", std::ranges::max(calls), "s"));
+    context_->outputs.labels["single_calls"] = std::to_string(calls.size());
+  }
+
   // Small buffers use huge pages too, like slices of a flat gradient buffer: that makes Open MPI's copies of 64 KiB
   // between processes 15 % faster (Zen 4).
   Buffer allocate(Context& context, std::size_t bytes) const {
@@ -217,6 +233,7 @@ class CollectiveCase final : public Case {
       case Op::all_gather: return comm.all_gather(send, receive, layout_.count, dtype_, stream);
       case Op::reduce_scatter: return comm.reduce_scatter(send, receive, layout_.count, dtype_, ReduceOp::sum, stream);
       case Op::all_to_all: return comm.all_to_all(send, receive, layout_.count, dtype_, stream);
+      case Op::all_to_all_v: return comm.all_to_all_v(send, sent_, receive, received_, dtype_, stream);
       case Op::send_recv: return comm.group(ring, stream);
       case Op::broadcast: return comm.broadcast(send, receive, layout_.count, dtype_, root, stream);
     }
@@ -240,6 +257,7 @@ class CollectiveCase final : public Case {
   std::optional<cpu::Team> team_;
   std::optional<Staging> staging_;
   Layout layout_;
+  std::vector<std::size_t> sent_, received_;  // elements to and from each rank, if they differ
   std::unique_ptr<Answer> answer_;
   Buffer send_;  // unused in place
   Buffer receive_;
@@ -272,11 +290,13 @@ Family collective_family() {
   Family family;
   family.name = "collective";
   family.summary = "calls between ranks, counted as in nccl-tests: algbw, busbw, latency";
-  const std::vector<std::string> ops = all_words<Op>();
-  std::vector<std::string> ops_and_pairwise = ops;
-  ops_and_pairwise.insert(ops_and_pairwise.end(), {pairwise_op, rails_op});  // only on request: they take many rounds
+  std::vector<std::string> all_ops = all_words<Op>();
+  // Only on request: skewed blocks are a question of their own, and pairs take many rounds.
+  std::vector<std::string> ops = all_ops;
+  std::erase(ops, word_of(Op::all_to_all_v));
+  all_ops.insert(all_ops.end(), {pairwise_op, rails_op});
   family.params = {
-      axis::choice("op", ops_and_pairwise).runs(ops).doc("the call"),
+      axis::choice("op", all_ops).runs(ops).doc("the call"),
       axis::bytes("bytes", {8, 64 << 10, 16 << 20})
           .runs_on_gpu({8, 64 << 10, 16 << 20, 1 << 30})  // 1 GiB: links between GPUs saturate
           .at_least(1)
@@ -300,6 +320,8 @@ Family collective_family() {
   family.environment = [](const Params& params) {
     std::map<std::string, std::string> variables;
     if (without_nvls(params)) variables["NCCL_NVLS_ENABLE"] = "0";
+    // So that every GPU sends by the port nearest to it, and the counters of ports tell which one did.
+    if (params.text("op") == rails_op) variables["NCCL_PXN_DISABLE"] = "1", variables["NCCL_CROSS_NIC"] = "0";
     return variables;
   };
   family.communicates = true;

@@ -48,6 +48,7 @@ class PairwiseCase final : public Case {
     layout_ = layout_of(Op::send_recv, params_.bytes, params_.dtype, context.comm.size());
     small_ = layout_.bytes <= small_message_bytes;
     choose_members();
+    if (params_.rails) context.outputs.moved.emplace();
     members_comm_ = context.comm.split(static_cast<int>(member_ >= 0 ? rail_ : rails_.size()), context.comm.rank());
     if (member_ >= 0) {
       send_ = context.device.allocate(layout_.bytes);
@@ -184,6 +185,8 @@ class PairwiseCase final : public Case {
 
   void message(Stream& stream, bool sends) {
     const int other = 1 - pair_->rank();
+    if (context_->outputs.moved)
+      (sends ? context_->outputs.moved->sent : context_->outputs.moved->received) += static_cast<double>(layout_.bytes);
     if (sends)
       pair_->send(send_.data(), layout_.count, params_.dtype, other, stream);
     else

@@ -114,11 +114,11 @@ class AcceptCase(ClusterCase):
 
 
 class OverHosts(AcceptCase):
-    COUNT = 8
+    COUNT, LINKS = 8, 1   # rank i of a host sends by its link i
 
     def setUp(self):
         super().setUp()
-        self.hosts = namespaces.Hosts(self.COUNT)
+        self.hosts = namespaces.Hosts(self.COUNT, self.LINKS)
         self.addCleanup(self.hosts.stop)
         self.machine()
         for name in self.hosts.names:
@@ -126,10 +126,15 @@ class OverHosts(AcceptCase):
 
     def has(self, name, *lines):
         """What is special about a host."""
-        self.hosts.profile(name, f"export ASSAY_ROOT={self.machines.get(name, self.machines['healthy'])}", *lines)
+        self.hosts.profile(name, f"export ASSAY_ROOT={self.machines.get(name, self.machines['healthy'])}",
+                           f"export ASSAY_TCP_INTERFACES={self.interfaces()}", *lines)
+
+    def interfaces(self):
+        return ",".join(f"eth{link}" for link in range(self.LINKS))
 
     def environment(self, **more):
-        return self.hosts.environment(**self.mark, ASSAY_ROOT=self.machines["healthy"], **more)
+        return self.hosts.environment(**self.mark, ASSAY_ROOT=self.machines["healthy"],
+                                      ASSAY_TCP_INTERFACES=self.interfaces(), **more)
 
     def start_accept(self, *words, **env):
         process = subprocess.Popen(self.hosts.on("h1", BINARY_PATH, *words), cwd=self.folder, text=True, errors="replace",

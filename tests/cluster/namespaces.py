@@ -68,9 +68,11 @@ def missing():
 
 
 class Hosts:
-    """Hosts h1, h2, ... with the addresses 10.77.0.1, 10.77.0.2, ..."""
+    """Hosts h1, h2, ... with the addresses 10.77.0.1, 10.77.0.2, ... With several links, host h1 has eth1 with 10.78.0.1
+    and so on, each number of link with a switch of its own."""
 
-    def __init__(self, count):
+    def __init__(self, count, links=1):
+        self.links = range(links)
         self.names = [f"h{i + 1}" for i in range(count)]
         self.prefix = f"assay{os.getpid()}-"
         self.switch = self.prefix + "switch"
@@ -85,22 +87,25 @@ class Hosts:
 
     def _make(self):
         ip("netns", "add", self.switch)
-        ip("-n", self.switch, "link", "add", "br0", "type", "bridge")
-        ip("-n", self.switch, "link", "set", "br0", "up")
+        for link in self.links:
+            ip("-n", self.switch, "link", "add", f"br{link}", "type", "bridge")
+            ip("-n", self.switch, "link", "set", f"br{link}", "up")
         for name in self.names:
             space = self.prefix + name
             ip("netns", "add", space)
-            ip("-n", space, "link", "add", "eth0", "type", "veth", "peer", "name", name, "netns", self.switch)
-            ip("-n", self.switch, "link", "set", name, "master", "br0", "up")
-            ip("-n", space, "addr", "add", self.address(name) + "/24", "dev", "eth0")
             ip("-n", space, "link", "set", "lo", "up")
-            ip("-n", space, "link", "set", "eth0", "up")
+            for link in self.links:
+                own, end = f"eth{link}", name if link == 0 else f"{name}-{link}"
+                ip("-n", space, "link", "add", own, "type", "veth", "peer", "name", end, "netns", self.switch)
+                ip("-n", self.switch, "link", "set", end, "master", f"br{link}", "up")
+                ip("-n", space, "addr", "add", self.address(name, link) + "/24", "dev", own)
+                ip("-n", space, "link", "set", own, "up")
         with open(self.rsh, "w") as file:
             file.write(REMOTE_SHELL.format(folder=self.folder, prefix=self.prefix, hosts=" ".join(self.names) + " silent:gone"))
         os.chmod(self.rsh, 0o755)
 
-    def address(self, name):
-        return f"10.77.0.{self.names.index(name) + 1}"
+    def address(self, name, link=0):
+        return f"10.{77 + link}.0.{self.names.index(name) + 1}"
 
     def hostfile(self, *lines):
         """The path of a hostfile with these lines, by default every host."""
@@ -137,21 +142,25 @@ class Hosts:
         if done.returncode:
             raise RuntimeError(f"tc {' '.join(words)}: {done.stderr.strip()}")
 
-    def slow(self, name, peer, rate):
-        """Limits what `name` sends to `peer` to `rate` ("100mbit"), by htb."""
-        self._tc(name, "qdisc", "replace", "dev", "eth0", "root", "handle", "1:", "htb", "default", "10")
-        self._tc(name, "class", "add", "dev", "eth0", "parent", "1:", "classid", "1:10", "htb", "rate", "100gbit")
-        self._tc(name, "class", "add", "dev", "eth0", "parent", "1:", "classid", "1:20", "htb", "rate", rate, "burst", "64k")
-        self._tc(name, "filter", "add", "dev", "eth0", "protocol", "ip", "parent", "1:", "prio", "1", "u32", "match", "ip",
-                 "dst", self.address(peer), "flowid", "1:20")
+    def slow(self, name, peer, rate, links=None):
+        """Limits what `name` sends to `peer` to `rate` ("100mbit"), by htb, on all or some links."""
+        for link in self.links if links is None else links:
+            dev = f"eth{link}"
+            self._tc(name, "qdisc", "replace", "dev", dev, "root", "handle", "1:", "htb", "default", "10")
+            self._tc(name, "class", "add", "dev", dev, "parent", "1:", "classid", "1:10", "htb", "rate", "100gbit")
+            self._tc(name, "class", "add", "dev", dev, "parent", "1:", "classid", "1:20", "htb", "rate", rate, "burst", "64k")
+            self._tc(name, "filter", "add", "dev", dev, "protocol", "ip", "parent", "1:", "prio", "1", "u32", "match", "ip",
+                     "dst", self.address(peer, link), "flowid", "1:20")
 
-    def slow_host(self, name, rate):
-        """Limits all that `name` sends to `rate`."""
-        self._tc(name, "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "64k", "latency", "50ms")
+    def slow_host(self, name, rate, links=None):
+        """Limits all that `name` sends to `rate`, on all or some links."""
+        for link in self.links if links is None else links:
+            self._tc(name, "qdisc", "replace", "dev", f"eth{link}", "root", "tbf", "rate", rate, "burst", "64k", "latency", "50ms")
 
     def fast(self, name):
-        subprocess.run(["ip", "netns", "exec", self.prefix + name, "tc", "qdisc", "del", "dev", "eth0", "root"],
-                       capture_output=True, env={**os.environ, "PATH": SEARCH})
+        for link in self.links:
+            subprocess.run(["ip", "netns", "exec", self.prefix + name, "tc", "qdisc", "del", "dev", f"eth{link}", "root"],
+                           capture_output=True, env={**os.environ, "PATH": SEARCH})
 
     def processes(self):
         """pid -> command line of the processes on the hosts."""

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
+#include <optional>
 
 namespace assay::mpi {
 
@@ -130,6 +132,35 @@ void MpiCommunicator::all_to_all(const void* send, void* receive, std::size_t co
     const LargeType large(type, count, max_count_);
     check(MPI_Alltoall(from, 1, large.get(), receive, 1, large.get(), comm_), "MPI_Alltoall");
   }
+}
+
+// Counts and offsets that do not fit MPI's integers are in units of what all blocks are multiples of.
+void MpiCommunicator::all_to_all_v(const void* send, std::span<const std::size_t> sent, void* receive,
+                                   std::span<const std::size_t> received, DType dtype, Stream&) {
+  const CountedCall call(calls_, "all_to_all_v");
+  struct Blocks {
+    std::optional<LargeType> large;
+    MPI_Datatype type;
+    std::vector<int> counts, offsets;
+    Blocks(std::span<const std::size_t> blocks, MPI_Datatype element, std::size_t max_count) : type(element) {
+      const std::size_t total = std::accumulate(blocks.begin(), blocks.end(), std::size_t{0});
+      std::size_t unit = total > max_count ? 0 : 1, offset = 0;
+      if (unit == 0) {
+        for (const std::size_t block : blocks) unit = std::gcd(unit, block);
+        if (total / unit > max_count) throw Error(fmt::format("MPI_Alltoallv cannot address {} elements", total));
+        type = large.emplace(element, unit, max_count).get();
+      }
+      for (const std::size_t block : blocks) {
+        counts.push_back(as_int(block / unit)), offsets.push_back(as_int(offset));
+        offset += block / unit;
+      }
+    }
+  };
+  const MPI_Datatype type = datatype_of(dtype);
+  const Blocks from(sent, type, max_count_), to(received, type, max_count_);
+  check(MPI_Alltoallv(send, from.counts.data(), from.offsets.data(), from.type, receive, to.counts.data(),
+                      to.offsets.data(), to.type, comm_),
+        "MPI_Alltoallv");
 }
 
 void MpiCommunicator::send(const void* data, std::size_t count, DType dtype, int to, Stream&) {

@@ -43,6 +43,8 @@ class MpiCommunicator final : public Communicator {
   void reduce_scatter(const void*, void*, std::size_t, DType, ReduceOp, Stream&) override;
   void broadcast(const void*, void*, std::size_t, DType, int root, Stream&) override;
   void all_to_all(const void*, void*, std::size_t, DType, Stream&) override;
+  void all_to_all_v(const void* send, std::span<const std::size_t> sent, void* receive,
+                    std::span<const std::size_t> received, DType, Stream&) override;
   void send(const void*, std::size_t, DType, int to, Stream&) override;
   void receive(void*, std::size_t, DType, int from, Stream&) override;
   void group(const std::function<void()>& body, Stream&) override;

@@ -19,12 +19,13 @@ test::Outcome run(const Changes& change, const std::set<Fault>& faults = {}) {
 }
 
 TEST(CollectiveCase, OneRankTimesCopiesAndHasNoBusBandwidth) {
-  for (const std::string op : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_recv"})
+  for (const std::string op :
+       {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "all_to_all_v", "send_recv"})
     for (const bool in_place : {false, true})
       for (const std::string dtype : {"f32", "bf16", "i64"}) {
         SCOPED_TRACE(op + " " + dtype);
         const test::Outcome out = run(changes(op, 4099, in_place, dtype));
-        if (in_place && (op == "all_to_all" || op == "send_recv")) {
+        if (in_place && (op.starts_with("all_to_all") || op == "send_recv")) {
           EXPECT_EQ(out.skipped, op + " has no in-place form");
           continue;
         }
@@ -36,6 +37,13 @@ TEST(CollectiveCase, OneRankTimesCopiesAndHasNoBusBandwidth) {
         EXPECT_EQ(out.protocol.batching, Protocol::Batching::isolated);
         EXPECT_EQ(out.choices.at("implementation"), "self");
       }
+}
+
+TEST(CollectiveCase, SingleCallsAreReportedBesideTheMean) {
+  const test::Outcome out = run(changes("all_reduce", 4096, false));
+  const double calls = std::stod(out.labels.at("single_calls"));
+  EXPECT_LE(*out.metric("latency_p50").value, *out.metric("latency_max").value);
+  EXPECT_EQ(calls >= 100, std::ranges::any_of(out.metrics, [](const Metric& m) { return m.name == "latency_p99"; }));
 }
 
 TEST(CollectiveCase, AWrongElementFailsAndIsNamed) {

@@ -25,7 +25,9 @@ TEST(Layout, CountsAsNcclTests) {
   EXPECT_EQ(counts(Op::reduce_scatter, 1024, 4), (Counts{64, 256, 64, 1024}));
   EXPECT_EQ(counts(Op::all_to_all, 1024, 4), (Counts{64, 256, 256, 1024}));
   EXPECT_EQ(counts(Op::broadcast, 1026, 4), (Counts{256, 256, 256, 1024}));
-  EXPECT_EQ(counts(Op::all_gather, 1000, 3), (Counts{83, 83, 249, 996}));  // rounded down
+  EXPECT_EQ(counts(Op::all_gather, 1000, 3), (Counts{83, 83, 249, 996}));     // rounded down
+  EXPECT_EQ(counts(Op::all_to_all_v, 1024, 4), (Counts{9, 144, 252, 1008}));  // 7, 5, 3, 1 units to four ranks
+  EXPECT_EQ(counts(Op::all_to_all_v, 1024, 9), (Counts{1, 79, 135, 540}));    // the ninth gets as much as the first
   EXPECT_EQ(counts(Op::all_to_all, 8, 4), (Counts{0, 0, 0, 0}));
 }
 
@@ -34,6 +36,7 @@ TEST(Layout, BusFactors) {
   EXPECT_DOUBLE_EQ(*bus_factor(Op::all_gather, 4), 0.75);
   EXPECT_DOUBLE_EQ(*bus_factor(Op::reduce_scatter, 4), 0.75);
   EXPECT_DOUBLE_EQ(*bus_factor(Op::all_to_all, 4), 0.75);
+  EXPECT_DOUBLE_EQ(*bus_factor(Op::all_to_all_v, 4), 0.75);
   EXPECT_DOUBLE_EQ(*bus_factor(Op::broadcast, 4), 1.0);
   EXPECT_DOUBLE_EQ(*bus_factor(Op::send_recv, 4), 1.0);
   for (int op = 0; op < op_count; ++op) {
@@ -63,6 +66,12 @@ void call(Communicator& comm, const Given& given, const Layout& layout, void* se
     case Op::reduce_scatter: return comm.reduce_scatter(send, receive, count, given.dtype, ReduceOp::sum, stream);
     case Op::all_to_all: return comm.all_to_all(send, receive, count, given.dtype, stream);
     case Op::broadcast: return comm.broadcast(send, receive, count, given.dtype, 0, stream);
+    case Op::all_to_all_v: {
+      std::vector<std::size_t> sent;
+      for (int to = 0; to < comm.size(); ++to) sent.push_back(count * skewed_units(to, comm.size()));
+      const std::vector<std::size_t> received(sent.size(), sent[static_cast<std::size_t>(comm.rank())]);
+      return comm.all_to_all_v(send, sent, receive, received, given.dtype, stream);
+    }
     case Op::send_recv:
       return comm.group(
           [&] {

@@ -44,6 +44,16 @@ TEST(MergeParts, ACheckHoldsWhenItHoldsOnEveryRank) {
   EXPECT_FALSE(whole.comparable);
 }
 
+TEST(MergeParts, TrafficOfThePortsOfAllHostsIsKept) {
+  Record a = part(0), b = part(1), c = part(2);
+  a.ports = {{"h1", "mlx5_0 port 1", 10, 20, 1.0}};
+  c.ports = {{"h2", "mlx5_0 port 1", 1, 20, 0.1}};
+  const Record whole = merge_parts({a, b, c});
+  ASSERT_EQ(whole.ports.size(), 2u);
+  EXPECT_FALSE(whole.ports[0].too_little());
+  EXPECT_TRUE(whole.ports[1].too_little());
+}
+
 TEST(MergeParts, ACheckThatFailsPointsToItsRankUnlessItSaysWhich) {
   Record a = part(0), b = part(1, Status::failed), c = part(2);
   b.checks = {{"error", false, 3.0, 1.0, {"row 7"}}};

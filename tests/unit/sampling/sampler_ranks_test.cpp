@@ -176,6 +176,30 @@ TEST(SamplerRanks, ATimeoutOfOneRanksGateLimitsAll) {
   }
 }
 
+// Every 20th call of one rank stalls, which the mean of a batch hides.
+TEST(SamplerRanks, SingleCallsAfterBatchesShowTheSlowOnes) {
+  const auto stalling = [](Sampler& s, FakeDevice& device, int rank) {
+    s.calls_are_collective();
+    int calls = 0;
+    s.repeat({1, true}, [&, rank](Stream&, int) { device.now += rank == 1 && ++calls % 20 == 0 ? 1e-3 : 1e-5; });
+  };
+  for (const Measurement& m : on_ranks(3, two_seconds(), stalling)) {
+    EXPECT_GT(m.repetitions, 1);
+    EXPECT_GE(m.single_calls.size(), 100u);
+    EXPECT_LE(m.single_calls.size(), 1000u);
+    EXPECT_NEAR(median(m.single_calls), 1e-5, 1e-8);
+    EXPECT_NEAR(std::ranges::max(m.single_calls), 1e-3, 1e-8);
+    EXPECT_LT(mean(m.single_calls) * static_cast<double>(m.single_calls.size()), 0.03 * m.window_seconds);
+  }
+  Protocol isolated = two_seconds();
+  isolated.batching = Protocol::Batching::isolated;
+  for (const Measurement& m : on_ranks(3, isolated, stalling)) EXPECT_EQ(m.single_calls, m.values);
+  for (const Measurement& m : on_ranks(3, two_seconds(), [](Sampler&s, FakeDevice&device, int) {
+         s.repeat({1, true}, [&](Stream&, int) { device.now += 1e-5; });
+       }))
+    EXPECT_TRUE(m.single_calls.empty()) << "calls that are no collectives";
+}
+
 // Steps of a few ms to many seconds that slow down by a third within the time limit of 30 s; the last rank is the
 // slowest.
 struct TimedSteps {
