@@ -159,6 +159,14 @@ struct StageFloors {
 // only if it was so each time. `hosts` took part in the first run. Throws UsageError as check() does.
 HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::string>& hosts, const StageFloors& floors);
 
+// GPUs of a host that cases of all its GPUs waited for in vain, by rank, and these cases.
+struct HeldUp {
+  std::set<int> ranks;
+  std::set<std::string> keys;
+};
+// By host: what to measure once more on its other GPUs, which have shown nothing. Hosts with others left only.
+std::map<std::string, HeldUp> gpus_that_held_up(const RunData& run, const std::vector<std::string>& hosts);
+
 struct WorldChecks {
   HostChecks checks;
   bool repeat = false;  // a host was lost or gave wrong results, so what the others can do is not known yet
