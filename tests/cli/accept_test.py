@@ -188,6 +188,28 @@ class Accept(AssayCase):
         # The others still take a rank for each GPU.
         self.assertEqual(sorted(record["world"]["ranks"] for record in self.records("out/host")), [1, 2])
 
+    def alone_and_together(self, device, ranks, **env):
+        """The evidence of a host whose plan measures every rank alone and all at once."""
+        self.plan({"family": "memory", "op": "copy", "bytes": "1MiB", "gpus": ["each", "together"], **ranks},
+                  name="levels/both.json", protocol={"max_seconds": "50ms", "warmup_seconds": "1ms", "min_samples": 3})
+        self.level(host=["both"], training=[])
+        self.accept("--device", device, "--out", "out", code=0, env=env)
+        (checks,) = self.table().values()
+        for record in self.records("out/host"):
+            self.assertTrue(all(rank["median"] > 0 for rank in record["ranks"]), record["key"])
+        return " ".join(checks["host"]["evidence"])
+
+    @unittest.skipUnless("ASSAY_EMULATED" in os.environ, "this build has no emulated GPU")
+    def test_what_the_gpus_of_a_host_reach_alone_and_all_at_once(self):
+        said = self.alone_and_together("cuda", {}, ASSAY_MODULE_PATH=os.environ["ASSAY_EMULATED"], ASSAY_EMULATION="devices=3")
+        self.assertRegex(said, r"memory/op=copy/\S+ bandwidth: all 3 at once reach \S+ % of what each reaches alone; least GPU")
+
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
+    def test_what_the_ranks_of_a_cpu_host_reach_alone_and_all_at_once(self):
+        said = self.alone_and_together("cpu", {"ranks": 2})
+        self.assertRegex(said, r"bandwidth: all 2 at once reach \S+ % of what each reaches alone; least rank")
+        self.assertEqual(sorted("gpus=" in record["key"] for record in self.records("out/host")), [False, True])
+
     def test_wrong_results_are_a_fault_of_the_host(self):
         self.accept("--out", "out", code=1, env={"ASSAY_INJECT": "bit-flip"})
         (checks,) = self.table().values()
@@ -237,9 +259,9 @@ cat {self.dir}/answers/$1.json 2>/dev/null || {{ echo "connect to host $1: No ro
         for words in ((), ("--device", "cuda")):
             done = self.dry_run_over({"n1": 8, "n2": 8, "n3": 7}, *words)
             self.assertIn("8 x NVIDIA H100 80GB HBM3 on each host, as they say", done.stdout)
-            self.assertIn("gpu-quick", done.stdout)
+            self.assertIn("accept-gpu-host", done.stdout)
         cpus = self.dry_run_over({"n1": 8, "n2": 8}, "--device", "cpu")
-        self.assertNotIn("gpu-quick", cpus.stdout)
+        self.assertNotIn("accept-gpu-host", cpus.stdout)
         self.assertNotIn("audit of", cpus.stderr)   # nobody is asked
 
     def test_hosts_without_gpus_are_accepted_by_their_cpus(self):

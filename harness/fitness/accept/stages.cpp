@@ -182,17 +182,28 @@ bool Stages::run_on_each(std::string_view stage, const std::vector<std::string>&
   HostChecks unfinished, checks;
   if (auto run = run_of(*first, unfinished)) {
     skips_[stage] = fitness::skips_text(*run);
-    checks = fitness::judge_each_host({*run}, took_part, floors());
+    std::vector<RunData> runs;
+    const auto bad = fitness::gpus_that_held_up(*run, took_part);
+    runs.push_back(std::move(*run));
+    std::size_t number = 1;  // of attempts
+    for (const auto& [name, held_up] : bad) {
+      const Attempt* others = attempts_.make(stage, number++, {name}, pattern_of(held_up.keys), held_up.ranks);
+      if (!others) return false;
+      if (auto rest = run_of(*others, unfinished)) runs.push_back(std::move(*rest));
+    }
+    checks = fitness::judge_each_host(runs, took_part, floors());
     std::vector<std::string> slow;
     std::set<std::string> keys;
     for (const auto& [name, check] : checks)
       if (!check.repeat.empty() && !unfinished.contains(name))
         slow.push_back(name), keys.insert(check.repeat.begin(), check.repeat.end());
     if (!slow.empty()) {
-      const Attempt* second = attempts_.make(stage, 1, slow, pattern_of(keys));
+      const Attempt* second = attempts_.make(stage, number, slow, pattern_of(keys));
       if (!second) return false;
-      if (auto again = run_of(*second, unfinished))
-        checks = fitness::judge_each_host({std::move(*run), std::move(*again)}, took_part, floors());
+      if (auto again = run_of(*second, unfinished)) {
+        runs.push_back(std::move(*again));
+        checks = fitness::judge_each_host(std::move(runs), took_part, floors());
+      }
     }
   }
   add_to(checks, unfinished);

@@ -12,9 +12,6 @@ namespace assay::fitness {
 // The largest relative difference of losses after ten steps that other kernels, or sums in another order, explain.
 inline constexpr double other_kernels = 0.01;
 
-// The host of a record of one host, by its name among `hosts`: a run on a single host may call it otherwise.
-std::string host_of(const Record& record, const std::vector<std::string>& hosts);
-
 // Compares the losses after ten steps of each training case that several hosts ran. Hosts with equal kernels and ops
 // that repeat their bits must have equal losses, all others nearly so. A host that differs from more than half of those
 // it is compared with fails; without such a majority all are inconclusive.

@@ -95,6 +95,20 @@ std::string rank_text(const RankResult& rank, bool with_number) {
   return joined(parts);
 }
 
+std::vector<double> rank_figures(const Record& record, double value, std::string_view unit) {
+  const bool rate = unit.ends_with("/s");
+  if (record.ranks.size() < 2 || (!rate && unit != "s")) return {};
+  double slowest = 0;
+  for (const RankResult& rank : record.ranks) {
+    if (!rank.median || !(*rank.median > 0)) return {};
+    slowest = std::max(slowest, *rank.median);
+  }
+  std::vector<double> figures;
+  for (const RankResult& rank : record.ranks)
+    figures.push_back(value * (rate ? slowest / *rank.median : *rank.median / slowest));
+  return figures;
+}
+
 // A figure without an interval (too few or too correlated samples) is judged by its value alone: inconclusive would
 // leave every short run without a verdict. The line says that there was no interval; a floor that must hold with 95 %
 // certainty asks for `min_samples` in its protocol.

@@ -316,6 +316,40 @@ TEST_F(Acceptances, ASlowFigureIsMeasuredOnceMoreOnItsHostAlone) {
   }
 }
 
+// A product of eight GPUs of a host, or of as many as the trial asks for.
+Record on_gpus(const std::string& host, int count) {
+  Record record = gemm_on(host, 1e11);
+  record.device = "cuda";
+  record.ranks.clear();
+  for (int i = 0; i < count; ++i)
+    record.ranks.push_back({i, host, "H100", 1.0, "", "0000:" + std::to_string(i) + "d:00.0"});
+  record.world_ranks = count;
+  return record;
+}
+
+TEST_F(Acceptances, AGpuThatHangsIsLeftOutSoThatTheOthersAreJudged) {
+  request_.device = DeviceKind::cuda, request_.ranks_per_host = 8;
+  trials_.answers["host"] = [](const Trial& trial) {
+    std::vector<Record> records;
+    for (const std::string& host : hosts_of(trial)) records.push_back(on_gpus(host, 8));
+    Record& hung = records.at(1);
+    hung.status = Status::error, hung.reason = "timeout: rank 5 on b", hung.metrics.clear();
+    hung.failure = {.kind = FailureKind::timeout, .rank = 5, .host = "b"};
+    return finished(trial, std::move(records));
+  };
+  trials_.answers["host-2"] = [](const Trial& trial) { return finished(trial, {on_gpus("b", trial.ranks.value())}); };
+  const Result result = accept();
+  EXPECT_THAT(trials_.asked, ElementsAre("audit", "host", "host-2", "pairs", "collectives"));
+  EXPECT_EQ(trials_.seen[1].ranks, 8);
+  EXPECT_EQ(trials_.seen[2].hosts, "b:8");
+  EXPECT_EQ(trials_.seen[2].ranks, 7);
+  EXPECT_EQ(trials_.seen[2].environment.at("ASSAY_GPUS"), "0,1,2,3,4,6,7");
+  EXPECT_EQ(state(result, "a", "host"), Fitness::pass);
+  EXPECT_EQ(state(result, "b", "host"), Fitness::fail);
+  EXPECT_THAT(result.table.hosts[1].checks.at("host").culprits,
+              ElementsAre(fitness::FailedPart{"gpu", "0000:5d:00.0"}));
+}
+
 TEST_F(Acceptances, ARunThatBreaksWithoutALostHostBlamesNoHost) {
   trials_.answers["host"] = [](const Trial&) {
     return TrialResult{.code = 4, .errors = "assay: b: no space left on device\n"};
