@@ -446,9 +446,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     add_figure(record, world);
     for (auto& [host, check] : world.checks) check.note(Fitness::pass, "");
     if (record.matrix) {
-      const std::set<std::string> suspects = record.rails.empty()
-                                                 ? judge_pairs(record, floors.pair_share, world.checks)
-                                                 : judge_rails(record, floors.pair_share, world.checks);
+      const std::set<std::string> suspects = judge_links(record, floors.pair_share, world.checks);
       world.slow.insert(suspects.begin(), suspects.end());
       if (!suspects.empty()) world.slow_keys.insert(record.key);
     }
