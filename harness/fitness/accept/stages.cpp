@@ -49,20 +49,14 @@ void add_to(HostChecks& checks, const HostChecks& more) {
 
 }  // namespace
 
-std::optional<fitness::AuditedFleet> audit_hosts(const Request& request, Trials& trials, const fs::path& dir) {
+std::optional<fitness::AuditedFleet> audit_hosts(const Request& request, Trials& trials) {
   say("assay: audit of {}\n", plural(request.state.hosts.size(), "host"));
-  Trial trial{.command = {"audit", "--json"},
+  Trial trial{.command = {"audit", "--json", "--with-bmc-log", "--hosts", joined(request.state.hosts, ",")},
               .environment = variables_of_launcher(),
               .grace_seconds = 60,
               .on_errors = say_text};
-  if (request.allocation.source != LaunchSource::slurm) {
-    std::string hostfile = request.state.hostfile;
-    if (hostfile.empty()) {
-      hostfile = (dir / "hosts.txt").string();
-      replace_file(hostfile, fmt::format("{}\n", fmt::join(request.state.hosts, "\n")));
-    }
-    trial.command.insert(trial.command.end(), {"--hostfile", hostfile});
-  }
+  if (!request.state.hostfile.empty())
+    trial.command.insert(trial.command.end(), {"--hostfile", request.state.hostfile});
   if (request.state.with_serials) trial.command.emplace_back("--with-serials");
   if (!request.state.expect.empty()) trial.command.insert(trial.command.end(), {"--expect", request.state.expect});
   const TrialResult result = std::move(trials.run({trial}).front());
@@ -119,7 +113,7 @@ std::vector<fitness::WorldFigure> Stages::figures() const {
 }
 
 bool Stages::make_audit() {
-  const auto found = audit_hosts(request_, trials_, dir_);
+  const auto found = audit_hosts(request_, trials_);
   if (!found) return false;
   keep_audit(request_, *found, dir_);
   return true;
@@ -133,7 +127,14 @@ void Stages::judge_audit() {
   } catch (const Error& error) {
     throw UsageError(fmt::format("{}: {}", file.string(), error.what()));
   }
-  if (!audit_.hosts.empty()) return fitness::judge_audit(audit_, hosts_);
+  if (!audit_.hosts.empty()) {
+    fitness::judge_audit(audit_, hosts_);
+    for (const std::string& name : hosts_of_other_hardware(request_, audit_))
+      std::ranges::find(hosts_, name, &AcceptedHost::host)
+          ->checks["audit"]
+          .note(Fitness::unsure, fmt::format("floors {} are not for this hardware", request_.user->name));
+    return;
+  }
   broke_ = true;
   for (AcceptedHost& host : hosts_)
     host.checks["audit"].note(Fitness::unsure, "the audit gave no answer: " + audit_.error);

@@ -62,6 +62,7 @@ struct AcceptedHost {
   std::vector<std::string> problems = {};    // ids of the audit's faults
   std::vector<std::string> xids = {};        // "XID 79 of 0000:1b:00.0 at 2026-11-20T03:12:44Z"
   std::vector<VendorCommand> commands = {};  // to run next; for a host that failed
+  std::vector<std::string> before = {};      // in what it failed before it was accepted again, a line each
   std::string evidence_file = {};            // below the folder; empty: none
 
   // fail if a check failed, unsure if one is or a required one was not run, pass if one passed, else unknown.
@@ -135,6 +136,8 @@ struct Acceptance {
   ComparedHosts compared = {};
   std::vector<WorldFigure> figures = {};
   bool finished = true;
+  std::string hardware = {};  // of most hosts: "8 x NVIDIA H100 80GB HBM3, 8 ports of 400 Gb/s"; empty: not known
+  std::string floors = {};    // name of the file; empty: none
 
   // fail if a host failed; unknown or worse unless each has passed a check, every required floor was measured, and all
   // is finished.

@@ -191,6 +191,9 @@ class Gate {
         for (const Finding& one : evidence_.problems)
           if (one.id == expected_unread) evidence_.unseen.push_back(one.seen);
         gpus_ = std::move(seen->gpus);
+        std::vector<std::string> names = seen->audit.hardware_names();
+        for (const GpuHere& gpu : gpus_) names.push_back(gpu.name);
+        if (request_.floors && !request_.inject) fitness::require_hardware(*request_.floors, std::move(names));
         runner_.withhold(seen->withheld_cpus);
       }
       evidence_.tests.push_back(std::move(outcome));
