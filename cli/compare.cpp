@@ -57,7 +57,7 @@ void take_sides(CompareOptions& options) {
                                  options.base.empty() ? "--base" : "--head"));
 }
 
-void print(const CompareOptions& options, const report::Document& document) {
+void show_comparison(const CompareOptions& options, const report::Document& document) {
   options.outputs.write_pages(document);
   options.outputs.write_json([&] { return report::render_json(document); });
   options.outputs.print(document);
@@ -71,7 +71,7 @@ ExitCode compare_fleets(const CompareOptions& options, const report::CompareOpti
   if (!base.finished || !head.finished) return ExitCode::no_data;
   if (asked.prices.asked) say("assay: compare: acceptances have no costs: prices are not used\n");
   const report::CompareResult result = report::compare_acceptances(base, head, asked, injected);
-  print(options, result.document);
+  show_comparison(options, result.document);
   return result.counts.exit_code();
 }
 
@@ -85,7 +85,7 @@ ExitCode run_compare(CompareOptions options) {
   say_unused_prices("compare: base", base, asked.prices);
   say_unused_prices("compare: head", head, asked.prices);
   const report::CompareResult result = report::compare(base, head, asked);
-  print(options, result.document);
+  show_comparison(options, result.document);
   const bool no_base = report_if_empty("base", base, options.base);
   const bool no_head = report_if_empty("head", head, options.head);
   return no_base || no_head ? ExitCode::no_data : result.counts.exit_code();
