@@ -242,7 +242,8 @@ class Gate {
       evidence_.unseen.push_back(why);
     }
     for (const Test& test : catalogue.tests)
-      if (!request_.inject && !(fits && test.name == "audit") && std::ranges::find(planned_, &test) == planned_.end())
+      if (test.device != "job" && !request_.inject && !(fits && test.name == "audit") &&
+          std::ranges::find(planned_, &test) == planned_.end())
         add_tests(test, test.left_out ? fmt::format("not in the profile {}", request_.profile) : why);
   }
 
@@ -354,6 +355,15 @@ class ThisHost final : public Surroundings {
 };
 
 }  // namespace
+
+double budget_of(const std::string& flag, const Profile* profile) {
+  constexpr double max_budget = 86400, usual_budget = 30;
+  if (flag.empty()) return profile ? profile->budget : usual_budget;
+  const double seconds = parse_flag("gate: --budget", flag, parse_seconds);
+  if (seconds <= 0 || seconds > max_budget)
+    throw UsageError(fmt::format("gate: --budget {}: must be above 0 and at most a day", one_line(flag)));
+  return seconds;
+}
 
 std::vector<std::string> Surroundings::other_jobs(const std::string& own) const {
   return gate::other_jobs(Root(), own);
