@@ -8,6 +8,7 @@
 #include "harness/core/files.h"
 #include "harness/core/secrets.h"
 #include "harness/core/streams.h"
+#include "harness/fitness/accept/again.h"
 #include "harness/fitness/accept/schedule.h"
 #include "harness/fitness/accept/stages.h"
 #include "harness/record/run_lock.h"
@@ -41,7 +42,7 @@ void publish(const AcceptOptions& options, const fitness::Acceptance& table, boo
   replace_file(dir / "accept.html", report::render_html(document));
   options.outputs.write_json([&] { return json; });
   results_are_stored();
-  options.outputs.print(document);
+  options.outputs.print(report::accept_screen(table, dir.string()));
 }
 
 ExitCode run_accept(const AcceptOptions& options) {
@@ -54,9 +55,9 @@ ExitCode run_accept(const AcceptOptions& options) {
     if (lock) lock->refresh();
   });
   std::optional<fitness::AuditedFleet> audit;
-  if (request.asks_hosts) {
+  if (request.audits_first) {
     const Clock::time_point began = trials.now();
-    audit = accept::audit_hosts(request, trials, {});
+    audit = accept::audit_hosts(request, trials);
     request.state.seconds = std::chrono::duration<double>(trials.now() - began).count();
     if (!audit) return ExitCode::no_data;
     accept::settle(request, *audit);
@@ -70,6 +71,7 @@ ExitCode run_accept(const AcceptOptions& options) {
                        : !options.out.empty()  ? fs::path(options.out)
                                                : default_out("accept-");
   if (options.resume.empty()) accept::begin(dir, request.state);
+  if (!options.again.empty()) accept::add_again(request, options.again, dir);
   if (audit) accept::keep_audit(request, *audit, dir);
   say_text(schedule);
   lock = std::make_unique<RunLock>(dir);
@@ -90,6 +92,8 @@ Command accept_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("accept", "Accept a cluster: audit, every host, pairs, collectives, training");
   app->add_option("--hostfile", options->hostfile, "Hosts, one per line; default: those of the Slurm job, or this one")
       ->type_name("FILE");
+  app->add_option("--only-passed", options->only_passed, "Accept only the hosts that passed in this acceptance")
+      ->type_name("DIR");
   app->add_option("--level", options->level, "quick or day, or a file like those in configs/accept")
       ->type_name("LEVEL|FILE");
   app->add_option("--floors", options->floors, "A floors file, or the name of one in configs/floors")
@@ -101,6 +105,8 @@ Command accept_command(CLI::App& root) {
       ->type_name("KIND");
   app->add_option("--out", options->out, "Folder to create; default runs/accept-<start>")->type_name("DIR");
   app->add_option("--resume", options->resume, "Continue this acceptance")->type_name("DIR");
+  app->add_option("--again", options->again, "With --resume: accept this host once more, as after a repair")
+      ->type_name("HOST");
   options->outputs.add_to(*app);
   app->add_flag("--with-serials", options->with_serials, "Show the GPUs' serial numbers");
   app->add_flag("--dry-run", options->dry_run, "Print stages, hosts and times; run nothing");

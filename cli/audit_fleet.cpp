@@ -32,6 +32,7 @@ std::vector<fitness::AuditedHost> audits_of(const Allocation& allocation, const 
   const auto ask = [&](const Allocation& hosts, std::vector<std::string> words) {
     words.emplace_back("--json");
     if (options.with_serials) words.emplace_back("--with-serials");
+    if (options.with_bmc && words.front() == "audit") words.emplace_back("--with-bmc-log");
     if (!expectation.empty() && words.front() == "audit")
       words.insert(words.end(), {"--expect", options.expect, "--expectation=" + expectation});
     return ask_hosts(hosts, words, options.timeout_seconds);

@@ -14,7 +14,7 @@
 namespace assay::cli {
 
 struct FleetOptions {
-  bool with_serials = false;
+  bool with_serials = false, with_bmc = false;
   std::string expect = {};  // file of what each host should have
   double timeout_seconds = 60;
   std::vector<std::string> runs = {};  // of --each-host on these hosts

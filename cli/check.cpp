@@ -66,6 +66,7 @@ ExitCode run_check(const CheckOptions& options) {
   if (options.pack.empty()) {
     fitness::Floors floors = fitness::find_floors(options.floors);
     const report::Judged judged(read_runs(dirs), std::move(floors), options.runs.injected, family_names());
+    fitness::require_hardware_of(judged.runs, judged.floors);
     return publish(options, judged.result);
   }
   report::require_place_for_pack(options.pack);

@@ -1,5 +1,5 @@
 // assay compare: did it get slower between the runs of two sides?
-#include "reports/compare/compare.h"
+#include "reports/compare/acceptances.h"
 
 #include "cli/command.h"
 #include "cli/options.h"
@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 
 namespace assay::cli {
@@ -35,7 +34,8 @@ constexpr const char* footer =
     "side. Exit codes: 1 something is slower by more than the tolerance, or held in base and does not\n"
     "hold in head; 3 nothing could be compared, or a case may be slower by more than the tolerance but\n"
     "is too noisy to say; 2 usage, or both sides have several kinds of machines that do not pair; 0\n"
-    "otherwise.";
+    "otherwise. Of two folders of assay accept: 1 also if a host passed in base and fails in head; 3 if\n"
+    "one is not complete.";
 
 bool report_if_empty(const char* side, const RunSet& set, const std::vector<std::string>& dirs) {
   if (!set.entries().empty()) return false;
@@ -57,20 +57,37 @@ void take_sides(CompareOptions& options) {
                                  options.base.empty() ? "--base" : "--head"));
 }
 
+void show_comparison(const CompareOptions& options, const report::Document& document) {
+  options.outputs.write_pages(document);
+  options.outputs.write_json([&] { return report::render_json(document); });
+  options.outputs.print(document);
+}
+
+ExitCode compare_fleets(const CompareOptions& options, const report::CompareOptions& asked, Injected injected) {
+  const auto base = report::read_acceptance(options.base.front()), head = report::read_acceptance(options.head.front());
+  for (const auto* one : {&base, &head})
+    if (!one->finished)
+      say("assay: compare: {0}: the acceptance is not complete: assay accept --resume {0}\n", one->dir.string());
+  if (!base.finished || !head.finished) return ExitCode::no_data;
+  if (asked.prices.asked) say("assay: compare: acceptances have no costs: prices are not used\n");
+  const report::CompareResult result = report::compare_acceptances(base, head, asked, injected);
+  show_comparison(options, result.document);
+  return result.counts.exit_code();
+}
+
 ExitCode run_compare(CompareOptions options) {
   take_sides(options);
   const report::CompareOptions asked{.tolerance = parse_part("compare: --tolerance", options.tolerance),
                                      .prices = report::load_prices(options.prices)};
   const Injected injected = options.injected ? Injected::include : Injected::keep;
+  if (report::are_acceptances(options.base, options.head)) return compare_fleets(options, asked, injected);
   const RunSet base(read_runs(options.base), injected), head(read_runs(options.head), injected);
   say_unused_prices("compare: base", base, asked.prices);
   say_unused_prices("compare: head", head, asked.prices);
   const report::CompareResult result = report::compare(base, head, asked);
-  options.outputs.write_pages(result.document);
-  options.outputs.write_json([&] { return report::render_json(result.document); });
-  options.outputs.print(result.document);
-  const bool no_base = report_if_empty("base", base, options.base),
-             no_head = report_if_empty("head", head, options.head);
+  show_comparison(options, result.document);
+  const bool no_base = report_if_empty("base", base, options.base);
+  const bool no_head = report_if_empty("head", head, options.head);
   return no_base || no_head ? ExitCode::no_data : result.counts.exit_code();
 }
 
@@ -78,8 +95,8 @@ ExitCode run_compare(CompareOptions options) {
 
 Command compare_command(CLI::App& root) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* app = root.add_subcommand("compare", "Compare runs of two sides, case by case: did it get slower?");
-  app->add_option("runs", options->sides, "Two run directories: base and head")->type_name("BASE HEAD");
+  CLI::App* app = root.add_subcommand("compare", "Compare runs of two sides, or two acceptances: did it get slower?");
+  app->add_option("runs", options->sides, "Two run directories or acceptances: base and head")->type_name("BASE HEAD");
   app->add_option("--base", options->base, "Run directories to compare with")->type_name("DIR");
   app->add_option("--head", options->head, "Run directories to judge")->type_name("DIR");
   app->add_option("--tolerance", options->tolerance, "Ignore changes up to this size (3%, 0.03)")

@@ -3,6 +3,7 @@
 #include "cli/audit_fleet.h"
 #include "cli/audit_text.h"
 #include "cli/command.h"
+#include "harness/audit/bmc.h"
 #include "harness/json/members.h"
 #include "harness/machine/description.h"
 #include "harness/machine/environment.h"
@@ -55,6 +56,7 @@ ExitCode Description::run() const {
     if (audited) {
       AuditedMachine whole = *audited;
       add_identities(whole, root, machine, with_serials);
+      if (with_bmc) whole.bmc = audit::bmc_log(root);
       whole.inventory = inventory_of(machine, root);
       json["audit"] = json_of(whole);
     }

@@ -13,7 +13,7 @@ struct Description {
   Outputs outputs;
   std::string expect;       // path of an expectation file; empty: none
   std::string expect_text;  // its text, if the file is another host's
-  bool audit = false, with_serials = false;
+  bool audit = false, with_serials = false, with_bmc = false;
 
   // Declares --expect and --json.
   void add_to(CLI::App& app);

@@ -11,6 +11,7 @@
 #include "harness/core/words.h"
 #include "harness/device/settings.h"
 #include "harness/fitness/gate/allotment.h"
+#include "harness/fitness/gate/job.h"
 #include "harness/machine/expectation.h"
 
 #include <fmt/format.h>
@@ -24,19 +25,10 @@ namespace {
 using gate::ExitStyle;
 
 struct GateOptions {
-  std::string budget, gpus, floors, expect, policy, profile, inject, style = "assay";
-  bool list = false, observe = false, reset_fuse = false;
+  std::string budget, gpus, floors, hostfile, expect, policy, profile, inject, style = "assay";
+  bool list = false, alone = false, observe = false, reset_fuse = false;
   Outputs outputs;
 };
-
-double budget_of(const GateOptions& options, const gate::Profile* profile) {
-  constexpr double max_budget = 86400, usual_budget = 30;
-  if (options.budget.empty()) return profile ? profile->budget : usual_budget;
-  const double seconds = parse_flag("gate: --budget", options.budget, parse_seconds);
-  if (seconds <= 0 || seconds > max_budget)
-    throw UsageError(fmt::format("gate: --budget {}: must be above 0 and at most a day", one_line(options.budget)));
-  return seconds;
-}
 
 int run(const GateOptions& options, ExitStyle style) {
   gate::Request request;
@@ -62,7 +54,7 @@ int run(const GateOptions& options, ExitStyle style) {
   for (const DeviceKind device : {DeviceKind::cpu, DeviceKind::cuda}) refuse_other_precision(device);
   const auto* profile = options.profile.empty() ? nullptr : &request.catalogue.use_profile(options.profile);
   request.profile = options.profile;
-  request.budget = budget_of(options, profile);
+  request.budget = gate::budget_of(options.budget, profile);
   request.observe = options.observe;
   request.expect = options.expect;
   if (!request.expect.empty()) (void)read_expectation(request.expect);
@@ -73,7 +65,12 @@ int run(const GateOptions& options, ExitStyle style) {
   if (!options.inject.empty()) request.inject = &request.catalogue.to_inject(options.inject);
   if (request.inject && *request.inject->inject == "slow-rank" && !request.floors)
     throw UsageError(fmt::format("gate: --inject {}: without --floors nothing is too slow", request.inject->id));
-  const gate::Answer answer = run_gate(request);
+  const auto job = options.alone ? std::nullopt : gate::find_job(options.hostfile);
+  if (job && job->part == Part::bystander) {
+    say("assay: gate: rank {}: rank 0 judges the hosts of {}\n", job->rank, job->origin);
+    return 0;
+  }
+  const gate::Answer answer = job ? run_job_gate(request, *job, options.hostfile) : run_gate(request);
   options.outputs.write_json([&] { return answer_json(request, answer); });
   options.outputs.print(answer_text(request, answer, style));
   return options.observe ? 0 : gate::exit_code(answer.decision.verdict, style);
@@ -106,6 +103,9 @@ Command gate_command(CLI::App& root) {
   option("--floors", options->floors, "FILE", "Judge figures too, by a floors file or one of configs/floors");
   option("--expect", options->expect, "FILE", "Judge what the machine has, by a file of what it should have");
   option("--policy", options->policy, "FILE", "What drains at this site, and how many machines at most");
+  option("--hostfile", options->hostfile, "FILE",
+         "Judge these hosts and what is between them; so do the tasks of srun");
+  app->add_flag("--alone", options->alone, "Judge this host alone, although srun has started tasks on several");
   app->add_flag("--observe", options->observe, "Judge and remember, but exit with 0");
   app->add_flag("--reset-fuse", options->reset_fuse, "Let the gates of --policy drain again after too many drains");
   option("--inject", options->inject, "FAULT", "Show a fault instead of this machine's state; --list has all");

@@ -34,6 +34,19 @@ void Prices::add_to(CLI::App& app) {
   app.add_option("--price", price, "Price of each whole machine in USD per hour")->type_name("USD");
 }
 
+void Hosts::add_to(CLI::App& app, const std::string& help) {
+  app.add_option("--hostfile", hostfile, help)->type_name("FILE");
+  app.add_option("--hosts", names, "Use only these hosts of the hostfile or the Slurm job, with these slots")
+      ->type_name("HOST[:SLOTS],...");
+  app.add_option("--only-passed", only_passed, "Use only the hosts that passed in this acceptance")->type_name("DIR");
+}
+
+Allocation Hosts::allocation() const {
+  Allocation found = find_allocation(hostfile.empty() ? std::nullopt : std::optional<std::filesystem::path>(hostfile));
+  if (!only_passed.empty()) found = assay::only_passed(std::move(found), only_passed);
+  return names.empty() ? found : only_hosts(std::move(found), names);
+}
+
 void Outputs::add_to(CLI::App& app, std::initializer_list<std::string_view> more) {
   verb_ = verb_of(app);
   app.add_flag("--json{-}", json, "Print JSON, in base units, or write it to FILE")->take_last();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/files.h"
+#include "harness/hosts/allocation.h"
 #include "reports/cost/cost.h"
 
 #include <CLI/CLI.hpp>
@@ -31,6 +32,16 @@ struct Runs {
 
  private:
   std::string verb_;
+};
+
+// Flags that say which hosts take part.
+struct Hosts {
+  std::string hostfile, names, only_passed;
+
+  // Declares --hostfile, with this help, --hosts and --only-passed.
+  void add_to(CLI::App& app, const std::string& help);
+  // Throws UsageError as find_allocation(), only_passed() and only_hosts() do.
+  Allocation allocation() const;
 };
 
 // --prices and --price, for report::load_prices().

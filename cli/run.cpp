@@ -25,7 +25,8 @@ struct RunOptions {
   RunRequest request;
   // As typed.
   std::vector<std::string> labels, inject;
-  std::string device = "auto", ranks, out, resume, timeout, hostfile, hosts;
+  std::string device = "auto", ranks, out, resume, timeout;
+  Hosts hosts;
   bool dry_run = false, all = false;
 };
 
@@ -45,9 +46,7 @@ RunRequest make_request(const RunOptions& options) {
   if (!options.resume.empty()) request.resume = options.resume;
   if (request.out && request.resume)
     throw UsageError("--out and --resume exclude each other: a run is resumed in its own folder");
-  request.allocation =
-      find_allocation(options.hostfile.empty() ? std::nullopt : std::optional<std::filesystem::path>(options.hostfile));
-  if (!options.hosts.empty()) request.allocation = only_hosts(std::move(request.allocation), options.hosts);
+  request.allocation = options.hosts.allocation();
   request.command_line = command_line();
   request.report = [all = options.all](RunData run, bool drill) { report_finished_run(std::move(run), drill, all); };
   return request;
@@ -93,11 +92,7 @@ Command run_command(CLI::App& root) {
   app->add_option("--out", options->out, "Create this run directory; default runs/<start>")->type_name("DIR");
   app->add_option("--resume", options->resume, "Complete this run: run only cases without a final record")
       ->type_name("DIR");
-  app->add_option("--hostfile", options->hostfile,
-                  "Start on these hosts, one per line: HOST [slots=N], as for Open MPI's mpirun")
-      ->type_name("FILE");
-  app->add_option("--hosts", options->hosts, "Use only these hosts of the hostfile or the Slurm job, with these slots")
-      ->type_name("HOST[:SLOTS],...");
+  options->hosts.add_to(*app, "Start on these hosts, one per line: HOST [slots=N], as for Open MPI's mpirun");
   list("--label", options->labels, "Label every record; may be repeated", "K=V");
   app->add_flag("--trace", options->request.trace, "Write a Chrome trace of all ranks");
   app->add_flag("--all", options->all, "Print every table at the end, not only one screen");

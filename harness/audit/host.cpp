@@ -58,6 +58,7 @@ void audit_cpus(const Subject& subject, Report& report) {
   if (!off.empty() && smt != "off" && smt != "forceoff")
     report.add("cpus-offline", "", fmt::format("CPUs {} of {}", cpu_list_text(off), present.size()));
   report.fact("cpu", cpu.name);
+  if (cpu.brand != cpu.name) report.fact("cpu brand", cpu.brand);
   report.fact("cpus", std::to_string(cpu.online.size()));
   report.fact("microcode", cpu.microcode);
   std::vector<std::string> governors;

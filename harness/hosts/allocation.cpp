@@ -2,6 +2,7 @@
 #include "harness/hosts/allocation.h"
 
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/core/host.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
@@ -201,6 +202,39 @@ Allocation only_hosts(Allocation allocation, std::string_view names) {
   for (AllocatedHost& host : allocation.hosts)
     if (const auto& slots = asked.at(host.name)) host.slots = slots;
   allocation.origin += " (--hosts)";
+  return allocation;
+}
+
+std::vector<std::string> passed_hosts(const std::filesystem::path& dir, const std::string& flag) {
+  std::error_code none;
+  const std::filesystem::path file = dir / passed_file;
+  if (!std::filesystem::exists(file, none))
+    throw UsageError(
+        fmt::format("{} {}: no finished acceptance there (it has no {}); assay accept --resume finishes one", flag,
+                    one_line(dir.string()), passed_file));
+  std::vector<std::string> names;
+  for (const AllocatedHost& host : parse_hostfile(read_whole(file, std::size_t{16} << 20), one_line(file.string())))
+    names.push_back(host.name);
+  return names;
+}
+
+Allocation only_passed(Allocation allocation, const std::filesystem::path& dir, const Environment& environment) {
+  const std::vector<std::string> passed = passed_hosts(dir, "--only-passed");
+  if (passed.empty()) throw UsageError(fmt::format("--only-passed {}: no host passed", one_line(dir.string())));
+  if (allocation.source == LaunchSource::environment)
+    throw UsageError(fmt::format("--only-passed: {} says who takes part", allocation.origin));
+  // A job of one node is only this host, too.
+  if (allocation.source == LaunchSource::local && !environment("SLURM_JOB_ID"))
+    return here_first(of_hostfile(dir / passed_file, "--only-passed", environment));
+  std::erase_if(allocation.hosts, [&](const AllocatedHost& host) {
+    return std::ranges::none_of(passed, [&](const std::string& name) {
+      return name == host.name || (host.here && is_this_host(name, environment));
+    });
+  });
+  if (allocation.hosts.empty())
+    throw UsageError(fmt::format("--only-passed {}: none of the hosts of {} passed there", one_line(dir.string()),
+                                 allocation.origin));
+  allocation.origin += " (--only-passed)";
   return allocation;
 }
 

@@ -82,6 +82,15 @@ Allocation find_allocation(const std::optional<std::filesystem::path>& hostfile,
 // (environment).
 Allocation only_hosts(Allocation allocation, std::string_view names);
 
+// The hosts that passed in an acceptance, by name, in the folder of a finished one.
+inline constexpr const char* passed_file = "passed.txt";
+// Reads them; empty if none passed. Throws UsageError that names `flag` if the folder holds no finished acceptance.
+std::vector<std::string> passed_hosts(const std::filesystem::path& dir, const std::string& flag);
+// Only the allocation's hosts that passed in the acceptance of this folder; all that passed there where no hostfile and
+// no job names hosts. Throws UsageError if there are none.
+Allocation only_passed(Allocation allocation, const std::filesystem::path& dir,
+                       const Environment& environment = own_environment);
+
 // Whether a launcher's name for a host means this machine: localhost, its name (with or without domain), or its name in
 // Slurm (SLURMD_NODENAME).
 bool is_this_host(std::string_view name, const Environment& environment = own_environment);

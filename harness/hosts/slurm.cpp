@@ -6,9 +6,13 @@
 #include "harness/core/whole_number.h"
 #include "harness/hosts/hostfile.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <system_error>
 
 namespace assay {
@@ -115,6 +119,47 @@ int number_from(const Environment& environment, const char* variable) {
 
 std::vector<std::string> parse_node_list(std::string_view text, const std::string& variable) {
   return NodeList(text, variable).read();
+}
+
+std::string node_list(const std::vector<std::string>& names) {
+  struct Range {
+    std::string first, last;
+  };
+  constexpr std::size_t max_digits = 9;
+  std::map<std::string, std::set<std::pair<std::size_t, std::string>>> numbers;  // by what stands before them
+  for (const std::string& name : names) {
+    const bool address = name.find(':') != name.npos;
+    const std::size_t digits =
+        address ? 0 : std::min(name.size() - 1 - name.find_last_not_of("0123456789"), max_digits);
+    const std::string number = name.substr(name.size() - digits);
+    numbers[name.substr(0, name.size() - digits)].emplace(digits, number);
+  }
+  std::vector<std::string> words;
+  for (const auto& [head, all] : numbers) {
+    std::vector<Range> ranges;
+    for (const auto& [digits, number] : all) {
+      // "9-10" counts on from 9 to 10, "09-10" does too, but neither reaches "010".
+      const bool counts_on =
+          !ranges.empty() && digits > 0 && !ranges.back().last.empty() &&
+          std::stol(number) == std::stol(ranges.back().last) + 1 &&
+          (digits == ranges.back().first.size() || (number.front() != '0' && ranges.back().first.front() != '0'));
+      if (counts_on)
+        ranges.back().last = number;
+      else
+        ranges.push_back({number, number});
+    }
+    std::vector<std::string> inside;
+    if (all.begin()->first == 0) {  // the name without a number
+      words.push_back(head);
+      ranges.erase(ranges.begin());
+    }
+    for (const Range& one : ranges) inside.push_back(one.first == one.last ? one.first : one.first + "-" + one.last);
+    if (ranges.size() == 1 && ranges[0].first == ranges[0].last)
+      words.push_back(head + inside[0]);
+    else if (!inside.empty())
+      words.push_back(fmt::format("{}[{}]", head, fmt::join(inside, ",")));
+  }
+  return fmt::format("{}", fmt::join(words, ","));
 }
 
 std::vector<int> parse_tasks_per_node(std::string_view text, const std::string& variable) {

@@ -13,6 +13,9 @@ namespace assay {
 // slowest. Throws UsageError that names `variable` when the list is malformed or has more than 65,536 hosts.
 std::vector<std::string> parse_node_list(std::string_view text, const std::string& variable);
 
+// The shortest such list of these names, each once: "m2,n[1-3,07]". Only a number at a name's end is put in brackets.
+std::string node_list(const std::vector<std::string>& names);
+
 // "2(x3),1" as 2, 2, 2, 1. Throws UsageError as above.
 std::vector<int> parse_tasks_per_node(std::string_view text, const std::string& variable);
 

@@ -49,11 +49,22 @@ struct AuditedMachine {
   std::vector<KernelEvent> events = {};      // of past days, by their last message; those of unknown time at the end
   std::vector<AuditedGpu> gpus = {};
   std::optional<std::string> serial = {};  // of the machine, only if it was asked for
-  SharedJson inventory = {};               // the machine as an expectation (expectation.h); null: not said
+  std::vector<std::string> bmc = {};  // its management controller's log (harness/audit/bmc.h), only if it was asked for
+  SharedJson inventory = {};          // the machine as an expectation (expectation.h); null: not said
+
+  // Names of its GPUs and its processor, for fitness::require_hardware().
+  std::vector<std::string> hardware_names() const {
+    std::vector<std::string> names;
+    for (const AuditedGpu& gpu : gpus) names.push_back(gpu.name);
+    for (const char* fact : {"cpu", "cpu brand"})
+      if (const auto known = facts.find(fact); known != facts.end()) names.push_back(known->second);
+    return names;
+  }
 
   static void members(auto& self, auto& io) {
     io.required("problems", self.problems), io.required("facts", self.facts), io("events", self.events);
-    io("gpus", self.gpus), io.sparse("serial", self.serial), io.sparse("inventory", self.inventory);
+    io("gpus", self.gpus), io.sparse("serial", self.serial), io.sparse("bmc", self.bmc);
+    io.sparse("inventory", self.inventory);
   }
 };
 

@@ -264,7 +264,9 @@ void expand(const PlanEntry& entry, DeviceKind device, const PlanLimits& limits,
       for (std::size_t i = 0; i < axes.size(); ++i) {
         const ParamSpec& spec = *axes[i].first;
         const ParamValue& value = axes[i].second[at[i]];
-        if (!spec.omit_default || value != spec.defaults.front()) params.set(spec.name, value);
+        const bool omitted =
+            spec.omit_default && value == spec.defaults.front() && value == spec.defaults_on(device).front();
+        if (!omitted) params.set(spec.name, value);
       }
       const std::string others = sweep.others(params, asked);
       if (entry.family->complete) entry.family->complete(params);

@@ -228,9 +228,10 @@ ParamSpec count(std::string name, std::vector<std::string> words) {
 
 ParamSpec gpus() {
   return choice<Gpus>("gpus")
-      .runs({"each"})
-      .only(DeviceKind::cuda)
-      .doc("with several ranks: one GPU at a time, or all at once");
+      .runs({"together"})
+      .runs_on_gpu({"each"})
+      .omitted_by_default()
+      .doc("with several ranks: one GPU (on a CPU: one rank) at a time, or all at once");
 }
 
 }  // namespace axis

@@ -89,7 +89,7 @@ struct ParamSpec {
   std::map<std::string, DeviceKind> only_on = {};
   std::vector<std::int64_t> sweep =
       {};  // the values of the word "sweep", in ascending order; empty: the word is not allowed
-  // A case with the default does not have this parameter, so that its key is as before the parameter existed.
+  // A case with the default of all kinds of device does not have this parameter: its key is as before it existed.
   bool omit_default = false;
 
   bool has(DeviceKind device) const;
@@ -131,12 +131,12 @@ ParamSpec choice(std::string name) {
   return choice(std::move(name), all_words<E>());
 }
 // `gpus` of a case that uses one GPU per rank. The harness takes the turns; a family only declares the parameter.
-// Absent on a CPU, where ranks work together.
+// On a CPU ranks work together unless it is `each`; keys then lack it.
 ParamSpec gpus();
 
 }  // namespace axis
 
-// Whether GPUs of several ranks run one at a time or all at once.
+// Whether GPUs (on a CPU: ranks) of several ranks run one at a time or all at once.
 enum class Gpus { each, together };
 constexpr auto words(Gpus) { return std::to_array<std::string_view>({"each", "together"}); }
 // The value of the parameter `gpus`; absent if the case lacks it.

@@ -128,9 +128,13 @@ Record Supervisor::broken_record(const Job& job) {
   }
   record.world_nodes = order.world.nodes;
   record.ranks.clear();
-  for (const RankSeat& seat : placement_.seats)
-    record.ranks.push_back({seat.rank, options_.hosts[static_cast<std::size_t>(seat.host)].name, "", std::nullopt, "",
-                            "", cpu_list_text(seat.cpus), seat.numa_node});
+  for (const RankSeat& seat : placement_.seats) {
+    const HostInfo& host = options_.hosts[static_cast<std::size_t>(seat.host)];
+    const auto at = static_cast<std::size_t>(seat.gpu.value_or(0));
+    const GpuPlace gpu = seat.gpu && host.gpus && at < host.gpus->size() ? (*host.gpus)[at] : GpuPlace();
+    record.ranks.push_back(
+        {seat.rank, host.name, "", std::nullopt, gpu.uuid, gpu.pci, cpu_list_text(seat.cpus), seat.numa_node});
+  }
   record.status = Status::error;
   record.metrics.clear();
   record.samples = {};

@@ -71,7 +71,7 @@ void EachHost::start(int index) {
                       {"ASSAY_RANK", std::to_string(index)},
                       {"ASSAY_SIZE", std::to_string(hosts_.size())},
                       {"ASSAY_HOST", host.name}};
-  for (const char* name : {"ASSAY_CACHE", "ASSAY_HEARTBEAT_LIMIT", "ASSAY_LAUNCH_LIMIT"})
+  for (const char* name : {"ASSAY_CACHE", "ASSAY_GPUS", "ASSAY_HEARTBEAT_LIMIT", "ASSAY_LAUNCH_LIMIT"})
     if (const char* value = std::getenv(name)) variables[name] = value;
   for (const auto& [name, value] : inherited_variables())
     if (changes_figures(name)) variables.try_emplace(name, value);

@@ -3,6 +3,8 @@
 #include "harness/core/error.h"
 #include "harness/core/host.h"
 #include "harness/core/plain_text.h"
+#include "harness/core/text.h"
+#include "harness/core/whole_number.h"
 #include "harness/device/cpu/team.h"
 #include "harness/json/members.h"
 #include "harness/machine/environment.h"
@@ -106,9 +108,28 @@ void run_order(WorkerLink& link, Order order, std::span<const Family> families,
 
 }  // namespace
 
+void use_named_gpus() {
+  const char* wanted = std::getenv("ASSAY_GPUS");
+  if (!wanted) return;
+  const char* shown = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::vector<std::string> names = split_commas(shown ? shown : "");
+  std::vector<std::string> left;
+  for (const std::string& word : split_commas(wanted)) {
+    const auto index = whole_number<std::size_t>(word);
+    if (index && *index < names.size())
+      left.push_back(names[*index]);
+    else if (!shown)
+      left.push_back(word);
+  }
+  ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
+  ::setenv("CUDA_VISIBLE_DEVICES", joined(left, ",").c_str(), 1);
+  ::unsetenv("ASSAY_GPUS");  // the workers see these only
+}
+
 int each_host_main(std::span<const Family> families, const std::function<void(RunRequest&)>& fit) {
   if (std::getenv("ASSAY_CPUS")) cpu::bind_this_thread(cpu::rank_cpus());  // and everything started from here
-  block_end_signals();                                                     // before the link's thread starts
+  use_named_gpus();
+  block_end_signals();  // before the link's thread starts
   WorkerLink link(rank_place());
   try {
     run_order(link, receive_order(link), families, fit);

@@ -13,4 +13,8 @@ namespace assay {
 // when its supervisor does.
 int each_host_main(std::span<const Family> families, const std::function<void(RunRequest&)>& fit);
 
+// Leaves to this process and its children only the GPUs that ASSAY_GPUS names, "0,1,3": indices of those visible, in
+// the order of PCI addresses. Without the variable it does nothing.
+void use_named_gpus();
+
 }  // namespace assay

@@ -237,6 +237,8 @@ void run_phases(const CaseOrder& order, Device& device, Communicator& comm, Cont
   record.outside_cpu = telemetry.outside_cpu(from, to);
   if (!measured.samples_of || *measured.samples_of == comm.rank())
     record.samples.throttled = throttled_samples(record.telemetry, measured.at, to);
+  if (const std::string levels = gpu_levels(record.telemetry, from, to); gpus && comm.size() > 1 && !levels.empty())
+    context.outputs.labels[fmt::format("sensors_of_rank_{}", comm.rank())] = levels;
   // GPUs that run in turn or independently have no common efficiency, and a GPU shared by ranks would count twice.
   std::optional<double> watts;
   const bool shared = flag::has(order.flags, flag::shared_gpu);

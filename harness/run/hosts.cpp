@@ -7,6 +7,7 @@
 #include "harness/hosts/agent.h"
 #include "harness/json/members.h"
 #include "harness/record/content_hash.h"
+#include "harness/run/each_host_process.h"
 #include "harness/run/meeting.h"
 
 #include <fmt/format.h>
@@ -53,6 +54,7 @@ std::variant<Hosts, ExitCode> take_part(const RunRequest& request, const Plan& p
   }
   if (allocation.part == Part::agent) return static_cast<ExitCode>(serve(request, allocation, plan));
   if (allocation.only_here()) {
+    use_named_gpus();
     hosts.infos = {probe_host(request.gpus.value_or(0))};
     return hosts;
   }

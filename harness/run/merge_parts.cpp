@@ -14,7 +14,7 @@ namespace assay {
 
 namespace {
 
-// Names the slowest GPU of a case that uses one GPU per rank, and by how much it is slower.
+// Names the slowest GPU (on a CPU: rank) of a case that uses one GPU per rank, and by how much it is slower.
 void name_slowest_gpu(Record& whole) {
   const RankResult *slowest = nullptr, *fastest = nullptr;
   for (const RankResult& rank : whole.ranks) {
@@ -23,7 +23,7 @@ void name_slowest_gpu(Record& whole) {
     if (!fastest || *rank.median < *fastest->median) fastest = &rank;
   }
   if (!slowest || !(*fastest->median > 0)) return;
-  whole.labels["slowest_gpu"] =
+  whole.labels[whole.device == "cpu" ? "slowest_rank" : "slowest_gpu"] =
       fmt::format("rank {} on {}{}{}", slowest->rank, slowest->host, slowest->pci.empty() ? "" : ", ", slowest->pci);
   whole.metrics.push_back(value_metric("slowest_over_fastest", *slowest->median / *fastest->median, "1"));
 }
@@ -141,6 +141,8 @@ Record merge_parts(std::vector<Record> parts) {
       if (!flag::has(whole.flags, text)) whole.flags.push_back(text);
     if (const auto own = part.labels.find("connections_so_far"); own != part.labels.end())
       whole.labels["connections_so_far"] = join_transports(whole.labels["connections_so_far"], own->second);
+    for (const auto& [name, text] : part.labels)
+      if (name.starts_with("sensors_of_rank_")) whole.labels[name] = text;
     whole.comparable = whole.comparable && part.comparable;
     whole.seconds = std::max(whole.seconds, part.seconds);
   }

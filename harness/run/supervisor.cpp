@@ -330,7 +330,8 @@ bool Supervisor::skipped(const Job& job) {
 
 bool Supervisor::run(std::vector<Job> jobs) {
   if (signals_.interrupted()) return false;
-  int fruitless = 0;  // launches in a row that never reached the first phase of a case
+  int fruitless = 0;           // launches in a row that never reached the first phase of a case
+  std::optional<int> held_up;  // the rank, of several, for which the last case waited in vain
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const Job& job = jobs[i];
     progress_.begin(job.order.key, job.order.world.ranks, job.estimated_seconds);
@@ -341,6 +342,7 @@ bool Supervisor::run(std::vector<Job> jobs) {
     Wait wait = Wait::done;
     if (!group_) wait = start_workers(job) ? wait_hellos() : Wait::failed;
     if (wait == Wait::done) wait = run_case(job, static_cast<int>(i));
+    const std::optional<int> before = std::exchange(held_up, std::nullopt);
     if (wait == Wait::done && !signals_.interrupted()) continue;
     // A launcher that ends a job reaches its hosts in any order: a signal to this process may still be on its way.
     if (wait == Wait::failed)
@@ -353,7 +355,10 @@ bool Supervisor::run(std::vector<Job> jobs) {
       fruitless = worked ? 0 : fruitless + 1;
       if (record) {
         deliver(job, *record);
-        if (fruitless >= 2 || no_seats_) i = deliver_rest(jobs, i, *record);
+        const Failure failure = record->failure.value_or(Failure());
+        if (failure.kind == FailureKind::timeout && ranks_.size() > 1) held_up = failure.rank;
+        const bool again = held_up && held_up == before;
+        if (fruitless >= 2 || no_seats_ || again) i = deliver_rest(jobs, i, *record);
       }
     }
     if (signals_.interrupted()) {
@@ -365,7 +370,8 @@ bool Supervisor::run(std::vector<Job> jobs) {
   return !signals_.interrupted();
 }
 
-// A cause that keeps workers from starting would keep later ones from it, too.
+// A cause that keeps workers from starting would keep later ones from it, too; and a rank that two cases in a row have
+// waited for would hold up the next.
 std::size_t Supervisor::deliver_rest(const std::vector<Job>& jobs, std::size_t index, const Record& broken) {
   while (++index < jobs.size()) {
     const Job& job = jobs[index];

@@ -1,10 +1,13 @@
 #include "harness/sensors/gpu_sensors.h"
 
+#include "harness/core/text.h"
+#include "harness/core/units.h"
 #include "harness/record/series.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace assay {
 
@@ -155,6 +158,23 @@ std::optional<double> mean_watts(const Series& energy, double from, double to) {
   const auto first = value_at(energy, from), last = value_at(energy, to);
   if (!first || !last || !(*last > *first)) return std::nullopt;
   return (*last - *first) / (to - from);
+}
+
+std::string gpu_levels(const std::map<std::string, Series>& telemetry, double from, double to) {
+  std::vector<std::string> parts;
+  for (const char* name : {"gpu_temperature", "gpu_clock", "gpu_power"}) {
+    std::vector<double> seen;
+    const Series* series = find_series(telemetry, name);
+    for (std::size_t i = 0; series && i < std::min(series->at.size(), series->values.size()); ++i)
+      if (series->at[i] >= from && series->at[i] <= to && series->values[i]) seen.push_back(*series->values[i]);
+    if (seen.empty()) continue;
+    const bool highest = std::string_view(name) == "gpu_temperature";
+    parts.push_back(
+        format_quantity(highest ? std::ranges::max(seen)
+                                : std::accumulate(seen.begin(), seen.end(), 0.0) / static_cast<double>(seen.size()),
+                        series->unit));
+  }
+  return joined(parts);
 }
 
 std::string slowed_by(const std::map<std::string, Series>& telemetry, double from, double to) {

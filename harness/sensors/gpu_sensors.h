@@ -58,6 +58,10 @@ std::unique_ptr<Sensor> find_gpu_sensor(const std::string& uuid, const std::stri
 // second may be off by 10 %, over ten seconds by 1 %.
 std::optional<double> mean_watts(const Series& energy, double from, double to);
 
+// "89 degC, 1.41 GHz, 455 W" by the readings in [from, to]: the highest temperature, means of clock and power; those
+// that there are.
+std::string gpu_levels(const std::map<std::string, Series>& telemetry, double from, double to);
+
 // Why the GPU was slowed down in [from, to] of a case with these series: "thermal (software), power brake"; empty if it
 // was not. By the counters of throttled time, between the readings around the interval, and by the reasons given at the
 // readings in it. Reaching the power limit is not a reason: dense matrix work does so.

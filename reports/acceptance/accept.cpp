@@ -20,7 +20,7 @@ using namespace fitness;
 
 namespace {
 
-constexpr std::size_t max_figures = 12;  // of all hosts together, on the terminal
+constexpr std::size_t max_hosts_shown = 20, max_notes_shown = 5;  // on the last screen
 
 // A check that the level requires and that did not run.
 bool lacks(const AcceptedHost& host, const HostCheck& check) {
@@ -151,6 +151,7 @@ std::vector<std::string> lines_of(const AcceptedHost& host) {
                                   gpu.slot.empty() ? "" : ", slot " + one_line(gpu.slot, 80),
                                   gpu.pci.empty() ? "" : ", " + one_line(gpu.pci, 80),
                                   gpu.serial.empty() ? "" : ", serial " + one_line(gpu.serial, 80)));
+  for (const std::string& line : host.before) lines.push_back("failed before: " + one_line(line, 400));
   for (const std::string& xid : host.xids) lines.push_back(one_line(xid, 200));
   for (const VendorCommand& one : host.commands) lines.push_back(fmt::format("run: {}  ({})", one.command, one.why));
   if (!host.evidence_file.empty()) lines.push_back("to send: " + host.evidence_file);
@@ -179,6 +180,64 @@ std::string counts_text(const Acceptance& acceptance) {
                      acceptance.finished ? "" : " · not complete");
 }
 
+std::string headline_of(const Acceptance& acceptance) {
+  const Fitness state = acceptance.fitness();
+  return fmt::format("{}{} · {} · {}{} · {}", plural(acceptance.hosts.size(), "host"),
+                     acceptance.hardware.empty() ? "" : " of " + one_line(acceptance.hardware, 200),
+                     one_line(acceptance.level, 80), format_seconds(acceptance.seconds),
+                     acceptance.floors.empty() ? "" : " · floors " + one_line(acceptance.floors, 80),
+                     !acceptance.finished     ? "NOT COMPLETE"
+                     : state == Fitness::pass ? "PASSED"
+                                              : "NOT PASSED");
+}
+
+// The check that a host failed first, or of which nobody is sure.
+std::pair<std::string_view, const HostCheck*> decisive(const AcceptedHost& host) {
+  for (const Fitness wanted : {Fitness::fail, Fitness::unsure, Fitness::unknown})
+    for (const std::string_view name : accept_checks)
+      if (const HostCheck& check = check_of(host, name);
+          check.state == wanted && (wanted != Fitness::unknown || lacks(host, check)))
+        return {name, &check};
+  return {};
+}
+
+// "571 TFLOP/s; required: at least 690 TFLOP/s: gemm/dtype=bf16/..." or what else was seen.
+std::string short_reason(const AcceptedHost& host) {
+  const auto [name, check] = decisive(host);
+  if (!check) return {};
+  if (check->state == Fitness::unknown) return fmt::format("{}: required, but not run", name);
+  const bool misses = check->figure && check->floor && check->broken.empty() &&
+                      (check->at_most ? *check->figure > *check->floor : *check->figure < *check->floor);
+  return one_line(fmt::format("{}: {}", name, misses ? figure_text(*check) + ": " + check->of : reason_text(*check)),
+                  200);
+}
+
+// What to do about a host, in a word or two.
+std::string next_for(const AcceptedHost& host) {
+  if (host.state() != Fitness::fail) return "measure again: --again " + host.host;
+  const std::vector<FailedPart> culprits = culprits_of(host);
+  const auto has = [&](std::string_view part) {
+    return std::ranges::find(culprits, part, &FailedPart::part) != culprits.end();
+  };
+  if (has("cable") || has("port")) return "cable, then port";
+  if (culprits.empty() || has("host") || has("pair")) return "look at the host";
+  return "vendor: evidence";
+}
+
+Table screen_table(const Acceptance& acceptance) {
+  Table table{"hosts", "", {{"host"}, {"state", ""}, {"part"}, {"reason", ""}, {"next", ""}}, {}};
+  for (const AcceptedHost* const host : worst_first(acceptance)) {
+    if (host->state() == Fitness::pass) continue;
+    if (table.rows.size() == max_hosts_shown) break;
+    table.rows.push_back({{one_line(host->host, 40)},
+                          {word_of(host->state()), Json(), tone_of(host->state())},
+                          {one_line(culprits_text(*host), 40)},
+                          {short_reason(*host)},
+                          {"-> " + one_line(next_for(*host), 80)}});
+  }
+  return table;
+}
+
 Json failed_json(const AcceptedHost& host, bool with_serials) {
   Json failed = {{"gpu_uuids", Json::array()}, {"slots", Json::array()},    {"xids", host.xids},
                  {"commands", Json::array()},  {"problems", host.problems}, {"floors", Json::array()}};
@@ -201,11 +260,38 @@ Json failed_json(const AcceptedHost& host, bool with_serials) {
 
 }  // namespace
 
+Document accept_screen(const Acceptance& acceptance, const std::string& dir) {
+  Document document;
+  document.headline = headline_of(acceptance);
+  Section screen{"accept", "", {Text{counts_text(acceptance), verdict_tone(acceptance.fitness())}}};
+  const auto say_line = [&](std::string text, Tone tone = Tone::plain) {
+    screen.blocks.push_back(Text{std::move(text), tone});
+  };
+  for (Block& block : missing_section(acceptance).blocks)
+    if (std::holds_alternative<Text>(block)) screen.blocks.push_back(std::move(block));
+  Table hosts = screen_table(acceptance);
+  const auto bad = static_cast<std::size_t>(
+      std::ranges::count_if(acceptance.hosts, [](const AcceptedHost& host) { return host.state() != Fitness::pass; }));
+  const std::size_t shown = hosts.rows.size();
+  if (shown > 0) screen.blocks.emplace_back(std::move(hosts));
+  if (bad > shown) say_line(fmt::format("and {}: accept.html", plural(bad - shown, "more host")));
+  if (const std::string power = power_text(acceptance.compared); !power.empty()) say_line(power);
+  for (std::size_t i = 0; i < std::min(acceptance.notes.size(), max_notes_shown); ++i)
+    say_line("note: " + one_line(acceptance.notes[i], 200));
+  if (acceptance.notes.size() > max_notes_shown)
+    say_line(fmt::format("and {}: accept.html", plural(acceptance.notes.size() - max_notes_shown, "more note")));
+  const bool failed = acceptance.fitness() == Fitness::fail;
+  if (acceptance.finished)
+    say_line(fmt::format("next: {}{}/passed.txt · {}accept.html", failed ? fmt::format("sh {}/drain.sh · ", dir) : "",
+                         dir, failed ? "evidence/ · " : ""));
+  document.sections.push_back(std::move(screen));
+  return document;
+}
+
 Document accept_document(const Acceptance& acceptance) {
   Document document;
   document.title = "Assay accept";
-  document.headline = fmt::format("level {}: {} in {}", one_line(acceptance.level, 80),
-                                  plural(acceptance.hosts.size(), "host"), format_seconds(acceptance.seconds));
+  document.headline = headline_of(acceptance);
   if (Section missing = missing_section(acceptance); !missing.blocks.empty())
     document.sections.push_back(std::move(missing));
   document.sections.push_back({"accept", "", {main_table(acceptance)}});
@@ -215,7 +301,7 @@ Document accept_document(const Acceptance& acceptance) {
     const AcceptedHost& host = *each;
     const Fitness state = host.state();
     // What was not run anywhere is said above.
-    if (std::ranges::none_of(host.checks, [](const auto& one) {
+    if (host.before.empty() && std::ranges::none_of(host.checks, [](const auto& one) {
           return one.second.state == Fitness::fail || one.second.state == Fitness::unsure;
         }))
       continue;
@@ -226,13 +312,9 @@ Document accept_document(const Acceptance& acceptance) {
          {List{"why", lines_of(host)}}});
   }
   if (!acceptance.figures.empty()) {
-    Section figures{"figures", "All hosts together", {figures_table(acceptance)}};
-    figures.in_terminal = acceptance.figures.size() <= max_figures;  // those of a sweep would hide the hosts
-    document.sections.push_back(std::move(figures));
+    document.sections.push_back({"figures", "All hosts together", {figures_table(acceptance)}});
   }
-  Section checks{"accept-checks", "What decided each check", {checks_table(acceptance)}};
-  checks.in_terminal = false;
-  document.sections.push_back(std::move(checks));
+  document.sections.push_back({"accept-checks", "What decided each check", {checks_table(acceptance)}});
   if (!acceptance.notes.empty()) document.sections.push_back({"notes", "Notes", {List{"notes", acceptance.notes}}});
   document.verdict = counts_text(acceptance);
   document.tone = verdict_tone(acceptance.fitness());
@@ -260,6 +342,7 @@ Json accept_json(const Acceptance& acceptance, bool with_serials) {
       if (check.required) one["required"] = true;
       row["checks"].push_back(std::move(one));
     }
+    if (!host.before.empty()) row["before"] = host.before;
     if (host.state() == Fitness::fail) row["failed"] = failed_json(host, with_serials);
     json["hosts"].push_back(std::move(row));
   }

@@ -5,9 +5,14 @@
 #include "reports/model/document.h"
 
 #include <string>
+#include <string_view>
 
 namespace assay::report {
 
+// The last screen, which fits one also for a thousand hosts: what was accepted and whether it passed, how many hosts,
+// what was not measured, a line for each host that failed or may have (at most 20), and what to do next. `dir`: the
+// acceptance's folder.
+Document accept_screen(const fitness::Acceptance& acceptance, const std::string& dir);
 // What was not measured, the table, then what is to be done for each failed host.
 Document accept_document(const fitness::Acceptance& acceptance);
 // {"schema":1,"level","verdict","seconds","hosts":[{"host","state","checks":[{"name","state","figure","floor",

@@ -68,6 +68,7 @@ std::unique_ptr<const Judged> check_into_pack(std::vector<fs::path> dirs, const 
   // From here on as for a pack that was read, so that its verdict is the one that others compute.
   auto judged =
       std::make_unique<const Judged>(runs_of(pack, path), parse_floors(pack.floors, floors_file), injected, families);
+  require_hardware_of(judged->runs, judged->floors);
   (void)recompute(judged->result);
   pack.verdict = verdict_files(judged->result);
   const std::string bytes = pack_bytes(pack);
@@ -100,6 +101,7 @@ PackCheck check_pack(const std::string& path, std::optional<Floors> floors, bool
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", path, error.what()));
   }
+  if (!made.as_packed) require_hardware_of(made.judged->runs, made.judged->floors);
   if (made.as_packed) require_same_verdict(pack, verdict_files(made.judged->result), judge, path);
   return made;
 }

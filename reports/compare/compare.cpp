@@ -78,12 +78,12 @@ CompareCounts count(const Comparison& all) {
 }  // namespace
 
 ExitCode CompareCounts::exit_code() const {
-  if (slower + broken > 0) return ExitCode::failed;
-  if (faster + same + unknown == 0 || unknown_slow > 0) return ExitCode::no_data;
+  if (slower + broken + hosts_failed > 0) return ExitCode::failed;
+  if (faster + same + unknown == 0 || unknown_slow + hosts_unsure > 0) return ExitCode::no_data;
   return ExitCode::ok;
 }
 
-CompareResult compare(const RunSet& base, const RunSet& head, const CompareOptions& options) {
+Comparison comparison::compare_sides(const RunSet& base, const RunSet& head, double tolerance) {
   Comparison all{.base = base,
                  .head = head,
                  .pairing = pair_sides(base, head),
@@ -106,8 +106,13 @@ CompareResult compare(const RunSet& base, const RunSet& head, const CompareOptio
   }
   adjust(tested);
   for (Compared& one : all.compared)
-    if (one.pair->headline) one.judgement = judge(one.change, options.tolerance);
+    if (one.pair->headline) one.judgement = judge(one.change, tolerance);
   all.counts = count(all);
+  return all;
+}
+
+CompareResult compare(const RunSet& base, const RunSet& head, const CompareOptions& options) {
+  const Comparison all = compare_sides(base, head, options.tolerance);
   return {comparison_document(all, options), all.counts};
 }
 

@@ -22,9 +22,12 @@ struct CompareCounts {
   int unknown_slow = 0;  // how many of these may be slower by more than the tolerance
   int broken = 0;        // cases that held in base and do not hold in head
   int left_out = 0;
+  int hosts_failed = 0;  // of two acceptances: passed in base and failed in head
+  int hosts_unsure = 0;  // passed in base and neither passed nor failed in head
 
-  // failed: something is slower by more than the tolerance, or no longer holds. no_data: nothing was compared, or a
-  // case may be slower by more than the tolerance but is too noisy to say. ok otherwise.
+  // failed: something is slower by more than the tolerance, or no longer holds. no_data: nothing was compared, a case
+  // may be slower by more than the tolerance but is too noisy to say, or a host that passed was not judged again. ok
+  // otherwise.
   ExitCode exit_code() const;
 };
 

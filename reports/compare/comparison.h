@@ -26,6 +26,9 @@ struct Comparison {
   CompareCounts counts;
 };
 
+// Pairs, tests and judges. Throws UsageError as pair_sides() does.
+Comparison compare_sides(const RunSet& base, const RunSet& head, double tolerance);
+
 Document comparison_document(const Comparison& comparison, const CompareOptions& options);
 
 }  // namespace assay::report::comparison

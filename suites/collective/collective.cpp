@@ -31,8 +31,9 @@ bool is_pairwise(const Params& params) { return params.text("op") == pairwise_op
 
 enum class Buffers { plain, registered, symmetric };
 constexpr auto words(Buffers) { return std::to_array<std::string_view>({"plain", "registered", "symmetric"}); }
-enum class Nvls { automatic, off };
-constexpr auto words(Nvls) { return std::to_array<std::string_view>({"auto", "off"}); }
+// A way between GPUs that NCCL takes where it likes, or never.
+enum class Way { automatic, off };
+constexpr auto words(Way) { return std::to_array<std::string_view>({"auto", "off"}); }
 
 // Both exist only on GPUs.
 std::optional<Registration> registration_of(const Params& params) {
@@ -43,7 +44,7 @@ std::optional<Registration> registration_of(const Params& params) {
   }
   return std::nullopt;
 }
-bool without_nvls(const Params& params) { return params.has("nvls") && params.choice<Nvls>("nvls") == Nvls::off; }
+bool without(const Params& params, const char* way) { return params.has(way) && params.choice<Way>(way) == Way::off; }
 
 class CollectiveCase final : public Case {
  public:
@@ -308,7 +309,7 @@ Family collective_family() {
           .only(DeviceKind::cuda, {"graph"})
           .doc("calls back to back, one per sample after a barrier, or 20 at a time as a CUDA graph"),
       // NCCL reads its switch once per process, and registered memory is its own: both exist only on GPUs.
-      axis::choice<Nvls>("nvls")
+      axis::choice<Way>("nvls")
           .runs({"auto"})
           .only(DeviceKind::cuda)
           .doc("sums in the NVLink switch: as NCCL chooses, or never"),
@@ -316,10 +317,16 @@ Family collective_family() {
           .runs({"plain"})
           .only(DeviceKind::cuda)
           .doc("the device's own memory, or NCCL's: registered by each rank, or as a symmetric window of all"),
+      axis::choice<Way>("p2p")
+          .runs({"auto"})
+          .only(DeviceKind::cuda)
+          .omitted_by_default()
+          .doc("straight from GPU to GPU, over NVLink or PCI Express: as NCCL chooses, or never"),
   };
   family.environment = [](const Params& params) {
     std::map<std::string, std::string> variables;
-    if (without_nvls(params)) variables["NCCL_NVLS_ENABLE"] = "0";
+    if (without(params, "nvls")) variables["NCCL_NVLS_ENABLE"] = "0";
+    if (without(params, "p2p")) variables["NCCL_P2P_DISABLE"] = "1";
     // So that every GPU sends by the port nearest to it, and the counters of ports tell which one did.
     if (params.text("op") == rails_op) variables["NCCL_PXN_DISABLE"] = "1", variables["NCCL_CROSS_NIC"] = "0";
     return variables;

@@ -15,6 +15,7 @@ from unittest import mock
 from assay_case import AssayCase
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from acceptances import write_acceptance  # noqa: E402
 from fake_machine import write_machine  # noqa: E402
 
 CHECKS = ["audit", "host", "pairs", "collectives", "training"]
@@ -188,6 +189,28 @@ class Accept(AssayCase):
         # The others still take a rank for each GPU.
         self.assertEqual(sorted(record["world"]["ranks"] for record in self.records("out/host")), [1, 2])
 
+    def alone_and_together(self, device, ranks, **env):
+        """The evidence of a host whose plan measures every rank alone and all at once."""
+        self.plan({"family": "memory", "op": "copy", "bytes": "1MiB", "gpus": ["each", "together"], **ranks},
+                  name="levels/both.json", protocol={"max_seconds": "50ms", "warmup_seconds": "1ms", "min_samples": 3})
+        self.level(host=["both"], training=[])
+        self.accept("--device", device, "--out", "out", code=0, env=env)
+        (checks,) = self.table().values()
+        for record in self.records("out/host"):
+            self.assertTrue(all(rank["median"] > 0 for rank in record["ranks"]), record["key"])
+        return " ".join(checks["host"]["evidence"])
+
+    @unittest.skipUnless("ASSAY_EMULATED" in os.environ, "this build has no emulated GPU")
+    def test_what_the_gpus_of_a_host_reach_alone_and_all_at_once(self):
+        said = self.alone_and_together("cuda", {}, ASSAY_MODULE_PATH=os.environ["ASSAY_EMULATED"], ASSAY_EMULATION="devices=3")
+        self.assertRegex(said, r"memory/op=copy/\S+ bandwidth: all 3 at once reach \S+ % of what each reaches alone; least GPU")
+
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
+    def test_what_the_ranks_of_a_cpu_host_reach_alone_and_all_at_once(self):
+        said = self.alone_and_together("cpu", {"ranks": 2})
+        self.assertRegex(said, r"bandwidth: all 2 at once reach \S+ % of what each reaches alone; least rank")
+        self.assertEqual(sorted("gpus=" in record["key"] for record in self.records("out/host")), [False, True])
+
     def test_wrong_results_are_a_fault_of_the_host(self):
         self.accept("--out", "out", code=1, env={"ASSAY_INJECT": "bit-flip"})
         (checks,) = self.table().values()
@@ -237,9 +260,9 @@ cat {self.dir}/answers/$1.json 2>/dev/null || {{ echo "connect to host $1: No ro
         for words in ((), ("--device", "cuda")):
             done = self.dry_run_over({"n1": 8, "n2": 8, "n3": 7}, *words)
             self.assertIn("8 x NVIDIA H100 80GB HBM3 on each host, as they say", done.stdout)
-            self.assertIn("gpu-quick", done.stdout)
+            self.assertIn("accept-gpu-host", done.stdout)
         cpus = self.dry_run_over({"n1": 8, "n2": 8}, "--device", "cpu")
-        self.assertNotIn("gpu-quick", cpus.stdout)
+        self.assertNotIn("accept-gpu-host", cpus.stdout)
         self.assertNotIn("audit of", cpus.stderr)   # nobody is asked
 
     def test_hosts_without_gpus_are_accepted_by_their_cpus(self):
@@ -327,6 +350,127 @@ cat {self.dir}/answers/$1.json 2>/dev/null || {{ echo "connect to host $1: No ro
         here, = (checks for host, checks in table.items() if host != "silent")
         self.assertEqual(here["host"]["state"], "pass", here)
         self.assertEqual(here["collectives"]["state"], "not_run")
+
+
+SCONTROL = """#!/bin/sh
+# The state of a node is a file: its state, then its reason.
+case $1 in
+  -o) [ -e "nodes/$4" ] || { echo "Node $4 not found"; exit 1; }
+      { read -r state; read -r reason; } < "nodes/$4"
+      echo "NodeName=$4 Features=DRAIN State=$state ThreadsPerCore=1${reason:+ Reason=$reason}" ;;
+  update) echo "$*" >> calls
+      case $3 in state=drain) printf 'IDLE+DRAIN\\n%s [root@now]\\n' "${4#reason=}" ;; *) echo IDLE ;; esac > "nodes/${2#nodename=}" ;;
+esac
+"""
+KUBECTL = """#!/bin/sh
+case $1 in get) cat "nodes/$3" ;; *) echo "$*" >> calls ;; esac
+"""
+
+
+class Schedulers(AssayCase):
+    """What a finished acceptance of made-up hosts leaves for schedulers."""
+
+    def judged(self, name, *words, code=1):
+        resume, out = write_acceptance(self.dir, name)
+        done = self.assay(*resume, *words)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return out, done
+
+    def drain(self, out, *words, code=0, path=None):
+        done = subprocess.run(["/bin/sh", out / "drain.sh", *words], cwd=self.dir, capture_output=True, text=True, timeout=60,
+                              env={"PATH": path or f"{self.dir}/bin:/usr/bin:/bin"})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def program(self, name, text):
+        self.write(f"bin/{name}", text).chmod(0o755)
+        (self.dir / "nodes").mkdir(exist_ok=True)
+
+    def calls(self):
+        calls = self.dir / "calls"
+        text = calls.read_text() if calls.exists() else ""
+        calls.unlink(missing_ok=True)
+        return text.splitlines()
+
+    def test_lists_of_hosts_by_verdict(self):
+        out, done = self.judged("audit")
+        self.assertEqual([(out / name).read_text() for name in ("passed.txt", "failed.txt", "unsure.txt")], ["", "a,b,c\n", "d\n"])
+        self.assertIn(f"next: sh {out}/drain.sh · {out}/passed.txt · evidence/ · accept.html", done.stdout)
+        out, done = self.judged("healthy", code=0)
+        self.assertEqual((out / "passed.txt").read_text(), "a\nb\nc\n")
+        self.assertEqual((out / "failed.txt").read_text(), "")
+        self.assertNotIn("drain.sh", done.stdout)
+
+    def test_slurm_drains_and_gives_back_only_what_it_drained(self):
+        out, _ = self.judged("audit")
+        self.program("scontrol", SCONTROL)
+        for host, text in (("a", "IDLE\n"), ("b", "DOWN+DRAIN\nfan broke\n"), ("c", "IDLE\n"), ("d", "IDLE\n")):
+            self.write(f"nodes/{host}", text)
+        self.assertIn("b: left alone, drained already: fan broke", self.drain(out))
+        first = self.calls()
+        self.assertEqual(first, ["update nodename=a state=drain reason=assay: GPU 0 (0000:1b:00.0), failed in audit",
+                                 "update nodename=c state=drain reason=assay: failed in audit"])
+        self.drain(out)   # again: nothing is left to do
+        self.assertEqual(self.calls(), [])
+        self.drain(out, "undo", "c")
+        self.assertEqual(self.calls(), ["update nodename=c state=resume"])
+        self.drain(out, "undo")
+        self.assertEqual(self.calls(), ["update nodename=a state=resume"])
+        (self.dir / "nodes/a").unlink()
+        self.assertIn("a: Node a not found", self.drain(out, code=1))
+        self.assertEqual(len(self.calls()), 1)   # the others are drained all the same
+        self.assertIn("usage", self.drain(out, "back", code=2))
+
+    def test_kubernetes_cordons(self):
+        out, _ = self.judged("audit")
+        self.program("kubectl", KUBECTL)
+        for host, text in (("a", ","), ("b", "true,"), ("c", "true,assay: failed in audit")):
+            self.write(f"nodes/{host}", text)
+        self.assertIn("b: left alone", self.drain(out))
+        self.assertEqual(self.calls(), [
+            "cordon a", "annotate --overwrite node a assay/drained=assay: GPU 0 (0000:1b:00.0), failed in audit"])
+        self.drain(out, "undo")
+        self.assertEqual(self.calls(), ["uncordon c", "annotate node c assay/drained-"])
+        (self.dir / "bin/kubectl").unlink()
+        self.assertIn("neither scontrol nor kubectl", self.drain(out, code=4, path=f"{self.dir}/bin"))
+
+    def test_only_hosts_that_passed(self):
+        out, _ = self.judged("slow-sender")
+        self.level = self.dir / "levels/tiny.json"
+        words = ("accept", "--device", "cpu", "--level", self.level, "--dry-run")
+        for command in (words, ("run", "gemm", "--each-host", "--dry-run")):
+            for hosts in ((), ("--hostfile", self.write("hosts.txt", "d\nb\nx\nc\n"))):
+                shown = self.assay(*command, *hosts, "--only-passed", out)
+                self.assertEqual(shown.returncode, 0, shown.stderr)
+                if command == words:
+                    self.assertIn("(--only-passed): d, b\n" if hosts else "passed.txt: a, b, d\n", shown.stdout)
+        self.refused(*words, "--only-passed", self.dir, says=["--only-passed", "no finished acceptance there"])
+        self.refused(*words, "--only-passed", self.judged("audit")[0], says="no host passed")
+        self.refused("accept", "--level", "quick", "--again", "b", says="--resume")
+        self.refused("accept", "--resume", out, "--device", "cpu", "--again", "bb", says=["bb", "not among"])
+
+    def test_a_drill_of_one_host_again(self):
+        shell = self.write("rsh", "#!/bin/sh\necho no route >&2\nexit 255\n")
+        shell.chmod(0o755)
+        resume, out = write_acceptance(self.dir, "slow-sender")
+        self.assertEqual(self.assay(*resume).returncode, 1)
+        done = self.assay(*resume, "--again", "c", env={"ASSAY_RSH": str(shell), "ASSAY_LAUNCH_LIMIT": "5"}, timeout=120)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        hosts = {host["host"]: host for host in json.loads((out / "accept.json").read_text())["hosts"]}
+        self.assertEqual([hosts[name]["state"] for name in "abcd"], ["pass", "pass", "fail", "pass"])
+        self.assertIn("pairs: ", hosts["c"]["before"][0])
+        self.assertIn("no route", " ".join(hosts["c"]["checks"][0]["evidence"]))
+        self.assertIn("a, a partner of c in again-1, did not pass there", " ".join(done.stdout.split()))
+        self.assertEqual((out / "again-1/audit.json").exists(), True)
+
+    def test_floors_of_other_hardware_are_refused_before_anything_is_written(self):
+        write_machine(self.dir / "machine", gpus=0)
+        self.plan(GEMM, name="levels/product.json")
+        level = self.write("levels/tiny.json", {"schema": 1, "host": ["product"]})
+        with mock.patch.dict(os.environ, {"ASSAY_ROOT": str(self.dir / "machine")}):
+            done = self.refused("accept", "--device", "cpu", "--level", level, "--floors", "h100-sxm", "--out", "out", lines=2,
+                                says=["floors h100-sxm", "are for *H100 80GB HBM3*", "and not for"])
+        self.assertFalse((self.dir / "out").exists())
 
 
 if __name__ == "__main__":

@@ -116,13 +116,16 @@ class Check(AssayCase):
             self.run_dir(on(device))
             self.check("r")
         self.run_dir(on("NVIDIA H200"), on("NVIDIA H200"))
-        out = " ".join(self.check("r", code=3).split())
-        self.assertIn("NOT JUDGED", out)
-        self.assertIn("other hardware: NVIDIA H200, the floor is for *H100*HBM3, *H100*SXM*", out)
-        self.floors(self.floor(), hardware=["*H100*"])
-        self.assertIn("required, but other hardware: NVIDIA H200", " ".join(self.check("r", code=1).split()))
+        self.refused("check", "r", "--floors", "f.json",
+                     says=["floors f (f.json) are for *H100*HBM3, *H100*SXM*, and not for NVIDIA H200; shipped for that: h200-sxm"])
         # A shipped file: a GPU that is faster than the one it is for does not pass by it.
-        self.assertIn("other hardware: NVIDIA H200", " ".join(self.check("r", floors="h100-sxm", code=1).split()))
+        self.refused("check", "r", "--floors", "h100-sxm", "--pack", "p.tar", says=["floors h100-sxm", "not for NVIDIA H200"])
+        self.assertFalse((self.dir / "p.tar").exists())
+        # Beside one that they are for, the other is not judged by them.
+        self.run_dir(on("NVIDIA H100 SXM5"), on("NVIDIA H200"))
+        self.check("r")
+        self.run_dir(on("NVIDIA H100 SXM5"), on(""))
+        self.check("r")
         self.floors(self.floor(), hardware=[""])
         self.refused("check", "r", "--floors", "f.json", says=["/hardware/0", "is empty"])
 

@@ -1,10 +1,14 @@
 """assay compare on run directories made by hand: what it prints and writes, and its exit codes."""
 
 import json
+import pathlib
 import re
+import sys
 import unittest
 
-from assay_case import AssayCase
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from acceptances import ACCEPTANCES, answer, attempt, broke, each, whole, write_acceptance  # noqa: E402
+from assay_case import AssayCase  # noqa: E402
 
 
 class Compare(AssayCase):
@@ -292,6 +296,75 @@ class Compare(AssayCase):
         self.refused("compare", "--base", b, "--heads", h, says="--head")
         self.write("foreign/run.json", {"schema": 7})
         self.refused("compare", "--base", b, "--head", "foreign", says=["schema", "7"])
+
+
+class Acceptances(AssayCase):
+    """Two folders of assay accept, before and after an update."""
+
+    def accepted(self, name, values, driver="570.86.15", facts=None, audit=(), complete=True):
+        """An acceptance of hosts, each with its figure in the stage host (None: it broke there)."""
+        hosts = list(values)
+        records = []
+        for host, value in values.items():
+            records += each({host: value}, **({} if value else broke("rank 0 was killed by SIGSEGV", "crashed")))
+            records[-1]["metrics"][0]["ci95"] = [0.999 * value, 1.001 * value] if value else None
+        answers = [answer(host, facts={"driver": driver, **(facts or {}).get(host, {})}) for host in hosts]
+        whole_ones = [host for host, value in values.items() if value]
+        ACCEPTANCES[name] = {"hosts": hosts, "audit": {"hosts": answers, "drift": list(audit)}, "stages": {
+            **whole(whole_ones), "host": [attempt(hosts, *records)]}}
+        words, out = write_acceptance(self.dir / name, name)
+        done = self.assay(*words)
+        self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
+        return out
+
+    def compare(self, base, head, *flags):
+        done = self.assay("compare", "--base", base, "--head", head, "--json=out.json", *flags)
+        return done, self.tables()
+
+    def steady(self, **others):
+        return {**{f"h{n}": 1e11 * (1 + n / 1e4) for n in range(6)}, **others}
+
+    def test_what_moved_on_how_many_hosts_stands_beside_the_driver_that_changed(self):
+        base = self.accepted("oct", self.steady())
+        head = self.accepted("nov", {host: 0.9 * value for host, value in self.steady().items()}, driver="580.65.06")
+        done, tables = self.compare(base, head, "--html", "out.html")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"10 % slower on all 6 hosts; driver 570\.86\.15 -> 580\.65\.06 on all of them")
+        self.assertEqual([(row["host"], row["slower"]) for row in tables["hosts"]], [(f"h{n}", 1) for n in range(6)])
+        self.assertEqual(tables["hosts"][0]["changed"], [{"fact": "driver", "base": "570.86.15", "head": "580.65.06"}])
+        self.assertEqual(tables["cases"][0]["slower"], 6)
+        self.assertIn("580.65.06", (self.dir / "out.html").read_text())
+
+    def test_equal_acceptances_are_the_same(self):
+        base = self.accepted("oct", self.steady())
+        done, tables = self.compare(base, base)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertNotIn("states", tables)
+        self.assertIn("no figure by more than the tolerance", done.stdout)
+
+    def test_hosts_that_fail_now_come_first_and_hosts_of_one_side_are_named(self):
+        base = self.accepted("oct", self.steady(gone=1e11))
+        head = self.accepted("nov", self.steady(h4=None, fresh=1e11), facts={"h4": {"kernel": "6.8"}})
+        done, tables = self.compare(base, head)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertEqual([(row["host"], row["base"], row["head"]) for row in tables["states"]], [("h4", "pass", "fail")])
+        self.assertIn("kernel absent -> 6.8", done.stdout)
+        self.assertEqual(tables["hosts"][0]["host"], "h4")
+        self.assertEqual(len(tables["hosts"]), 6)
+        self.assertIn("only in base: gone", done.stdout)
+        self.assertIn("only in head: fresh", done.stdout)
+
+    def test_a_run_and_an_acceptance_or_one_that_is_not_complete_are_not_compared(self):
+        base = self.accepted("oct", self.steady())
+        self.refused("compare", base, base / "host", says=[f"{base} is an acceptance", f"{base / 'host'} a run"])
+        self.refused("compare", "--base", base, base, "--head", base, says="3 acceptances")
+        head = self.accepted("nov", self.steady())
+        (head / "accept.json").unlink()
+        done = self.assay("compare", base, head)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn(f"assay accept --resume {head}", done.stderr)
+        (head / "accept.json").write_text("[")
+        self.refused("compare", base, head, says="accept.json")
 
 
 if __name__ == "__main__":

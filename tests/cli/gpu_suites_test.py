@@ -162,6 +162,17 @@ exec "$@"
                               {"family": "llama", "model": "llama-tiny", "micro_batch": 2, "seq": 16}, timeout=600):
             self.assertEqual(record["labels"]["loader_workers"], "1")
 
+    def test_deterministic_training_chooses_no_kernel_by_time(self):
+        losses = set()
+        for _ in range(2):
+            [record] = self.ok({"family": "llama", "model": "llama-tiny", "micro_batch": 1, "seq": 16, "deterministic": True},
+                               timeout=600)
+            self.assertEqual(record["labels"]["repeats"], "to the bit")
+            self.assertIn("by the heuristics", record["labels"]["choices"])
+            self.assertNotIn("by time", record["labels"]["choices"])
+            losses.add(self.metrics(record)["loss_step_10"])
+        self.assertEqual(len(losses), 1, losses)
+
     def test_slices_add_up(self):
         model = self.write("deep.json", {
             "schema": 1, "family": "llama", "vocabulary": 64, "positions": 64, "layers": 8, "width": 32, "heads": 4,

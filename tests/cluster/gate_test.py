@@ -1,10 +1,13 @@
 """assay gate as the prolog of a real Slurm: a fault drains the node with its code as the reason, anything else lets the job
-run."""
+run. And among four hosts, which are network namespaces: a slow one and one that is gone are named."""
+import json
 import os
+import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(__file__))
+import namespaces  # noqa: E402
 import slurm  # noqa: E402
 from cluster_case import ClusterCase, main, wait_for  # noqa: E402
 
@@ -67,5 +70,45 @@ class GateInSlurm(ClusterCase):
                 self.assertNotIn("DRAIN", self.slurm.node("n2"))
 
 
+class GateOfAJob(ClusterCase):
+    BUDGET = 40
+
+    @classmethod
+    def setUpClass(cls):
+        cls.hosts = namespaces.Hosts(4)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.hosts.stop()
+
+    def gate(self, *lines):
+        """The exit code and the answer of a gate of these hosts, whose own tests are the audit alone."""
+        done = subprocess.run(
+            self.hosts.on("h1", os.path.realpath(ASSAY), "gate", "--hostfile", self.hosts.hostfile(*lines), "--profile", "health", "--budget",
+                          f"{self.BUDGET}s", "--json"),
+            cwd=self.folder, capture_output=True, text=True, timeout=LIMIT,
+            env=self.hosts.environment(**self.mark))
+        try:
+            answer = json.loads(done.stdout)
+        except ValueError:
+            self.fail(f"exit {done.returncode}: {done.stdout}{done.stderr}")
+        self.assertLessEqual(answer["seconds"], self.BUDGET)
+        return done.returncode, answer
+
+    def test_a_slow_host_and_one_that_is_gone_are_named_and_excluded(self):
+        self.hosts.slow_host("h3", "300mbit")
+        self.addCleanup(self.hosts.fast, "h3")
+        code, answer = self.gate(*self.hosts.names, "gone")
+        self.assertEqual((code, answer["verdict"], answer["exclude"]), (1, "drain", ["h3", "gone"]), answer)
+        faults = [(one["host"], one["code"]) for one in answer["findings"] if one["severity"] == "fault"]
+        self.assertEqual(faults, [("h3", "ASSAY-NET-019")])
+        self.assertIn("host gone did not arrive", "\n".join(answer["notes"]))
+
+    def test_sound_hosts_drain_nobody_within_the_budget(self):
+        code, answer = self.gate()
+        self.assertEqual((code, answer["exclude"]), (0, []), answer)
+        self.assertEqual([one["host"] for one in answer["hosts"]], self.hosts.names)
+
+
 if __name__ == "__main__":
-    main(slurm.missing() or (None if ASSAY else "ASSAY names no binary"))
+    main(slurm.missing() or namespaces.missing() or (None if ASSAY else "ASSAY names no binary"))

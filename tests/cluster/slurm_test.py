@@ -64,6 +64,20 @@ class InSlurm(ClusterCase):
         self.wait_for_job(job, lambda: self.records() or self.slurm.ended(job), "a first record")
         self.assertTrue(self.records(), self.status_of(job))
 
+    def gated(self, command, **env):
+        """The end of a job of four nodes that judges them first, by their audits alone."""
+        folder = os.path.dirname(os.path.realpath(os.environ["ASSAY"]))
+        job = self.batch(f"set -- {command}; . {CONFIGS}/assay-gated.sbatch\n", "-N4", "--ntasks-per-node=1", env={
+            "PATH": f"{folder}:{slurm.SEARCH}", "ASSAY_GATE_FLAGS": "--profile health", "ASSAY_GATE_BUDGET": "40s", **env})
+        return self.end_of(job), self.status_of(job)
+
+    def test_a_job_that_gates_its_hosts_starts_on_those_that_are_left(self):
+        state, text = self.gated("sh -c 'echo on $SLURMD_NODENAME'")
+        self.assertEqual(state, "COMPLETED", text)
+        for name in self.slurm.nodes:
+            self.assertRegex(text, rf"(?m)^  {name} +(ok|suspect)$")
+            self.assertIn(f"on {name}\n", text)
+
     def test_srun_of_1_2_and_4_tasks(self):
         for tasks, nodes in ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4)):
             with self.subTest(tasks=tasks, nodes=nodes):

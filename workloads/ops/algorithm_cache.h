@@ -12,6 +12,12 @@
 
 namespace assay::ops {
 
+// The environment variable ASSAY_KERNELS: "heuristics" takes the first choice of the libraries' heuristics instead of
+// the fastest by time, so that equal devices choose equal kernels, and only kernels that repeat their bits.
+inline constexpr const char* kernels_variable = "ASSAY_KERNELS";
+inline constexpr const char* kernels_by_heuristics = "heuristics";
+bool by_heuristics();
+
 // Times candidates 0 .. count - 1.
 class CandidateTimer {
  public:
@@ -31,7 +37,7 @@ struct SearchLimits {
 
 // Finds the candidate with the smallest median over rounds in which all take turns, so that drift affects all equally.
 // Among candidates within half a percent of it, it takes the first, so that noise does not make two runs differ.
-// Nothing if all fail.
+// Nothing if all fail. The first that runs if by_heuristics().
 std::optional<std::size_t> find_fastest(std::size_t count, CandidateTimer& timer, const SearchLimits& limits = {});
 
 // Algorithms as text by key. Safe to use from several threads; several processes may share the folder.

@@ -9,6 +9,7 @@
 #include "harness/json/json.h"
 #include "workloads/data/language.h"
 #include "workloads/nn/step_plan.h"
+#include "workloads/ops/algorithm_cache.h"
 #include "workloads/training/case_files.h"
 #include "workloads/training/cases.h"
 
@@ -123,6 +124,14 @@ Estimate estimate(const ModelFamily& family, const Params& params, const World& 
   // Ten steps plus those of the checks, or all runs of a quality case.
   estimate.seconds = cautious_seconds(std::max(20 * planned.flops, planned.quality_flops), world);
   return estimate;
+}
+
+std::map<std::string, std::string> environment(const Params& params) {
+  if (!params.has("deterministic") || !params.flag("deterministic")) return {};
+  return {{ops::kernels_variable, ops::kernels_by_heuristics},
+          {"NCCL_ALGO", "Ring"},
+          {"NCCL_PROTO", "Simple"},
+          {"NCCL_NVLS_ENABLE", "0"}};
 }
 
 std::optional<std::string> conflict(const ModelFamily& family, const Params& params, const World& world) {

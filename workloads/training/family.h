@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,8 @@ void set_counts(const Settings& settings, Params& params);
 // Replaces "recipe" by the recipe's counts. Leaves values that do not go together to conflict().
 void complete(const ModelFamily& family, Params& params);
 Estimate estimate(const ModelFamily& family, const Params& params, const World& world);
+// Variables of the processes that train: those that fix what libraries choose, with deterministic=true.
+std::map<std::string, std::string> environment(const Params& params);
 // Why these values do not go together, or do not fit this machine (with the planned bytes by term).
 std::optional<std::string> conflict(const ModelFamily& family, const Params& params, const World& world);
 std::unique_ptr<Case> make_case(const ModelFamily& family, const Params& params);
@@ -54,6 +57,7 @@ Family workload_family() {
   made.params = training_schema(family);
   made.estimate = [](const Params& params, const World& world) { return estimate(family, params, world); };
   made.make = [](const Params& params) { return make_case(family, params); };
+  made.environment = environment;
   made.devices = {DeviceKind::cpu, DeviceKind::cuda};
   made.complete = [](Params& params) { complete(family, params); };
   made.conflict = [](const Params& params, const World& world) { return conflict(family, params, world); };

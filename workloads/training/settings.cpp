@@ -144,6 +144,12 @@ Schema training_schema(const ModelFamily& family) {
           .range(1, 4096)
           .only(DeviceKind::cpu)
           .doc("per rank; a number stays the same at every world size"),
+      axis::flag("deterministic")
+          .omitted_by_default()
+          .only(DeviceKind::cuda)
+          .doc("equal machines have equal losses, to the bit: kernels by the libraries' heuristics, not by time, and "
+               "one "
+               "algorithm and protocol of NCCL"),
       axis::text("path", generated_path)
           .doc("data: generated, a folder of JPEGs by class or tar shards, or a token file"),
       axis::integer("save_every", 0).range(0, 1e9).doc("optimizer steps between checkpoints; 0: none"),

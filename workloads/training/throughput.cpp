@@ -90,6 +90,7 @@ class ThroughputCase final : public Case {
     check_losses(checks);
     // Losses depend on all ranks, which may have chosen different ops.
     repeats_ = context_->comm.max_of(trainer_->training_step().repeats() ? 0 : 1) < 0.5;
+    context_->outputs.labels["repeats"] = repeats_ ? "to the bit" : "up to rounding";
     // Ranks that divide gradients have none in common; a wrong sum is then one of those that they gathered.
     const bool divides = settings_.layout.divides();
     const std::vector<nn::StatePart> gradients = trainer_->training_step().gradients();

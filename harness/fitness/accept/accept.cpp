@@ -4,6 +4,8 @@
 #include "harness/core/clock.h"
 #include "harness/core/files.h"
 #include "harness/core/streams.h"
+#include "harness/fitness/accept/again.h"
+#include "harness/fitness/accept/lists.h"
 #include "harness/fitness/accept/majority.h"
 #include "harness/fitness/accept/stages.h"
 #include "harness/fitness/accept/suspicions.h"
@@ -54,12 +56,17 @@ fitness::EvidenceInput evidence_of(const AcceptedHost& host, const State& state,
   if (const auto answer = std::ranges::find(audit.hosts, host.host, &fitness::AuditedHost::host);
       answer != audit.hosts.end())
     input.audit = *answer;
-  for (const auto& [stage, attempts] : state.stages)
-    for (const Attempt& one : attempts) {
-      std::error_code none;
-      const bool took_part = std::ranges::find(one.hosts, host.host) != one.hosts.end();
-      if (took_part && fs::exists(dir / one.dir / "records.jsonl", none)) input.runs.push_back(dir / one.dir);
-    }
+  const auto add_runs = [&](const State& of, const fs::path& folder) {
+    for (const auto& [stage, attempts] : of.stages)
+      for (const Attempt& one : attempts) {
+        std::error_code none;
+        const bool took_part = std::ranges::find(one.hosts, host.host) != one.hosts.end();
+        if (took_part && fs::exists(folder / one.dir / "records.jsonl", none)) input.runs.push_back(folder / one.dir);
+      }
+  };
+  add_runs(state, dir);
+  for (const Again& one : state.again)
+    if (one.host == host.host) add_runs(read_state(dir / one.dir), dir / one.dir);
   for (const auto& [name, check] : host.checks)
     if (check.state == Fitness::fail) input.missed.insert(input.missed.end(), check.missed.begin(), check.missed.end());
   return input;
@@ -115,31 +122,38 @@ void begin(const fs::path& dir, const State& state) {
 
 Result run(Request request, Trials& trials, const fs::path& dir, const fs::path& past) {
   const Clock::time_point began = trials.now();
+  remove_lists(dir);
   Stages stages(request, trials, dir);
   Result result;
   fitness::Acceptance& table = result.table;
   table.finished = stages.run();
+  for (AcceptedHost& host : stages.hosts()) fitness::escalate(host);
+  fitness::AuditedFleet audit = stages.audit();
+  AgainResult again;
+  if (table.finished) again = run_again(request, trials, dir, stages.hosts(), audit);
+  table.finished = table.finished && again.finished;
   request.state.seconds += std::chrono::duration<double>(trials.now() - began).count();
   write_state(dir, request.state);
-  std::vector<std::string> notes;
-  for (AcceptedHost& host : stages.hosts()) fitness::escalate(host);
+  std::vector<std::string> notes = std::move(again.notes);
   if (table.finished && !past.empty() && !stages.is_drill())
     escalate_over_time(stages.hosts(), request.state, past, notes);
   explain_not_run(request, stages.hosts());
   table.level = request.level.name;
   table.started = request.state.started;
+  if (request.user) table.floors = request.user->name;
   table.seconds = request.state.seconds;
   table.hosts = stages.hosts();
   table.notes = stages.notes();
   table.notes.insert(table.notes.end(), notes.begin(), notes.end());
   table.compared = stages.compared();
   table.figures = stages.figures();
-  if (table.finished) collect_evidence(table, request.state, stages.audit(), dir);
+  if (table.finished) collect_evidence(table, request.state, audit, dir);
   if (!judged_speed(table.hosts))
     table.notes.emplace_back("nothing judged how fast, only whether results are right: --floors FILE, or three hosts");
   if (table.finished) table.not_measured = stages.unmeasured();
-  if (table.finished) write_majority(table, stages.audit(), request.state, dir);
-  result.broke = stages.broke();
+  if (table.finished) write_majority(table, audit, request.state, dir);
+  if (table.finished) write_lists(table, dir);
+  result.broke = stages.broke() || again.broke;
   return result;
 }
 

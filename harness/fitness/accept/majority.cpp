@@ -38,6 +38,20 @@ std::vector<RunData> runs_of(const State& state, const std::set<std::string>& ho
   return runs;
 }
 
+// "8 x NVIDIA H100 80GB HBM3, 8 ports of 400 Gb/s" of an expectation.
+std::string hardware_text(const Json& expectation) {
+  std::vector<std::string> parts;
+  const auto add = [&](const Json& one, const char* form, const std::string& what) {
+    const Json& count = member(one, "/count/exactly");
+    if (count.is_number() && !what.empty())
+      parts.push_back(fmt::format(fmt::runtime(form), count.get<int>(), one_line(what, 80)));
+  };
+  add(member(expectation, "/gpus"), "{} x {}", text_member(expectation, "/gpus/name"));
+  for (const Json& rail : member(expectation, "/rails")) add(rail, "{} ports of {}", text_member(rail, "/rate"));
+  if (parts.empty()) parts.push_back(one_line(text_member(expectation, "/cpu/model"), 80));
+  return joined(parts);
+}
+
 // Returns why there is no file; empty if it was written.
 std::string write_floors(const State& state, const std::set<std::string>& hosts, const fs::path& dir) {
   if (hosts.empty()) return "no kind of host has a majority";
@@ -64,9 +78,10 @@ void write_majority(fitness::Acceptance& table, const fitness::AuditedFleet& aud
     say("assay: no expect.json: no host said what it has\n");
   else
     replace_file(dir / "expect.json", dump_document(majority.expectation, 2));
+  table.hardware = hardware_text(majority.expectation);
   for (std::string& note : majority.notes) table.notes.push_back(std::move(note));
   for (const fitness::AcceptedHost& host : table.hosts)
-    if (host.state() == Fitness::fail) majority.hosts.erase(host.host);
+    if (host.state() == Fitness::fail || !host.before.empty()) majority.hosts.erase(host.host);
   std::string why_not;
   try {
     why_not = write_floors(state, majority.hosts, dir);

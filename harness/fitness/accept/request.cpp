@@ -71,6 +71,10 @@ Request make_request(const Options& options) {
   Request request;
   if (!options.out.empty() && !options.resume.empty())
     throw UsageError("accept: --out and --resume exclude each other: an acceptance goes on in its own folder");
+  if (!options.again.empty() && options.resume.empty())
+    throw UsageError("accept: --again names a host of a finished acceptance: --resume says which");
+  if (!options.only_passed.empty() && !options.resume.empty())
+    throw UsageError("accept: --only-passed chooses the hosts of a new acceptance; --resume goes on with its own");
   if (options.dry_run && !options.resume.empty())
     throw UsageError("accept: --dry-run shows what would run; it cannot be combined with --resume");
   std::optional<State> before;
@@ -83,6 +87,10 @@ Request make_request(const Options& options) {
   const std::string device = word(options.device, before ? before->device : "");
   const std::string hostfile = word(options.hostfile, before ? before->hostfile : "");
   request.allocation = find_allocation(hostfile.empty() ? std::nullopt : std::optional<fs::path>(hostfile));
+  if (!options.only_passed.empty() && !before)
+    request.allocation = only_passed(std::move(request.allocation), options.only_passed);
+  else if (before && before->only_passed)
+    request.allocation = only_hosts(std::move(request.allocation), joined(before->hosts, ","));
   if (request.allocation.source == LaunchSource::environment)
     throw UsageError(
         fmt::format("accept: {} starts a process on every host; accept starts its own: use --hostfile or "
@@ -90,7 +98,11 @@ Request make_request(const Options& options) {
                     request.allocation.origin));
   const bool undecided = device.empty() || device == "auto";
   const bool others = !request.allocation.only_here();
+  const std::string floors = word(options.floors, before ? before->floors : "");
+  if (!floors.empty()) request.user = fitness::find_floors(floors);
   request.asks_hosts = others && !before && device != "cpu";
+  const bool bound = request.user && !request.user->floors.front().hardware.empty();
+  request.audits_first = request.asks_hosts || (bound && !before);
   request.device = others && undecided ? DeviceKind::cpu : choose_device(undecided ? "auto" : device);
   try {
     request.level = read_level(level, request.device);
@@ -99,8 +111,6 @@ Request make_request(const Options& options) {
     throw UsageError(fmt::format("--resume {}: it began with {}", options.resume, error.what()));
   }
   request.ranks_per_host = request.level.cpu_ranks;
-  const std::string floors = word(options.floors, before ? before->floors : "");
-  if (!floors.empty()) request.user = fitness::find_floors(floors);
   if (!request.level.fleet.empty()) request.fleet = fitness::load_floors(request.level.fleet);
   if (request.device == DeviceKind::cuda && before && before->ranks_per_host > 0) {
     request.ranks_per_host = before->ranks_per_host;
@@ -123,6 +133,9 @@ Request make_request(const Options& options) {
     request.state.expect_hash = sha256_hex(text);
   }
   request.state.hostfile = hostfile.empty() ? "" : fs::absolute(hostfile).string();
+  request.state.only_passed = !options.only_passed.empty();
+  if (hostfile.empty() && request.state.only_passed && request.allocation.source == LaunchSource::hostfile)
+    request.state.hostfile = fs::absolute(fs::path(options.only_passed) / passed_file).string();
   request.state.device = request.asks_hosts && undecided ? "auto" : std::string(name_of(request.device));
   request.state.ranks_per_host = request.device == DeviceKind::cuda ? request.ranks_per_host : 0;
   request.state.started = utc_text(std::time(nullptr));
@@ -133,6 +146,7 @@ Request make_request(const Options& options) {
 }
 
 void settle(Request& request, const fitness::AuditedFleet& audit) {
+  (void)hosts_of_other_hardware(request, audit);
   if (!request.asks_hosts) return;
   std::map<std::pair<std::size_t, std::string>, std::size_t> kinds;  // hosts, by number and name of their GPUs
   for (const fitness::AuditedHost& host : audit.hosts)
@@ -156,6 +170,18 @@ void settle(Request& request, const fitness::AuditedFleet& audit) {
   if (!request.level.fleet.empty()) request.fleet = fitness::load_floors(request.level.fleet);
   request.state.level_hash = hash_of(request.level);
   request.state.device = name_of(request.device);
+}
+
+std::vector<std::string> hosts_of_other_hardware(const Request& request, const fitness::AuditedFleet& audit) {
+  std::vector<std::string> all, others;
+  if (!request.user) return others;
+  for (const fitness::AuditedHost& host : audit.hosts) {
+    const std::vector<std::string> names = host.hardware_names();
+    all.insert(all.end(), names.begin(), names.end());
+    if (!names.empty() && !fitness::is_for(request.user->floors.front(), names)) others.push_back(host.host);
+  }
+  fitness::require_hardware(*request.user, std::move(all));
+  return others;
 }
 
 std::string Request::why_not_run(std::string_view stage, std::size_t hosts) const {

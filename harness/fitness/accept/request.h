@@ -18,7 +18,7 @@ namespace assay::accept {
 
 // As typed.
 struct Options {
-  std::string hostfile, level, floors, expect, out, resume, device;
+  std::string hostfile, only_passed, level, floors, expect, out, resume, again, device;
   bool with_serials = false, dry_run = false;
 };
 
@@ -34,7 +34,8 @@ struct Request {
   // Whether hosts other than this one say by their audits whether GPUs are measured (unless --device said it), and how
   // many they have: settle() does. Until then level and device are those of CPUs.
   bool asks_hosts = false;
-  std::string gpus = {};                   // "8 x NVIDIA H100 80GB HBM3 on each host", as they said
+  bool audits_first = false;  // before anything is written: asks_hosts, or the floors may be for other hardware
+  std::string gpus = {};      // "8 x NVIDIA H100 80GB HBM3 on each host", as they said
   std::vector<std::string> families = {};  // that this build knows
   State state;                             // new, or that of the acceptance to continue
 
@@ -49,8 +50,12 @@ struct Request {
 Request make_request(const Options& options);
 
 // Device, ranks and plans by what most of the hosts that answered have. Throws UsageError if GPUs were asked for and no
-// host has one, or if the level is not one for the device.
+// host has one, if the level is not one for the device, or if the floors are for the hardware of none of the hosts.
 void settle(Request& request, const fitness::AuditedFleet& audit);
+
+// Hosts that --floors are not for, by their audits; none if the floors or a host do not say their hardware. Throws
+// UsageError if they are for none of the hosts.
+std::vector<std::string> hosts_of_other_hardware(const Request& request, const fitness::AuditedFleet& audit);
 
 // Whether every host runs this stage by itself.
 inline bool runs_alone(std::string_view stage) { return stage == "host"; }

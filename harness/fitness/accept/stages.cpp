@@ -49,20 +49,14 @@ void add_to(HostChecks& checks, const HostChecks& more) {
 
 }  // namespace
 
-std::optional<fitness::AuditedFleet> audit_hosts(const Request& request, Trials& trials, const fs::path& dir) {
+std::optional<fitness::AuditedFleet> audit_hosts(const Request& request, Trials& trials) {
   say("assay: audit of {}\n", plural(request.state.hosts.size(), "host"));
-  Trial trial{.command = {"audit", "--json"},
+  Trial trial{.command = {"audit", "--json", "--with-bmc-log", "--hosts", joined(request.state.hosts, ",")},
               .environment = variables_of_launcher(),
               .grace_seconds = 60,
               .on_errors = say_text};
-  if (request.allocation.source != LaunchSource::slurm) {
-    std::string hostfile = request.state.hostfile;
-    if (hostfile.empty()) {
-      hostfile = (dir / "hosts.txt").string();
-      replace_file(hostfile, fmt::format("{}\n", fmt::join(request.state.hosts, "\n")));
-    }
-    trial.command.insert(trial.command.end(), {"--hostfile", hostfile});
-  }
+  if (!request.state.hostfile.empty())
+    trial.command.insert(trial.command.end(), {"--hostfile", request.state.hostfile});
   if (request.state.with_serials) trial.command.emplace_back("--with-serials");
   if (!request.state.expect.empty()) trial.command.insert(trial.command.end(), {"--expect", request.state.expect});
   const TrialResult result = std::move(trials.run({trial}).front());
@@ -119,7 +113,7 @@ std::vector<fitness::WorldFigure> Stages::figures() const {
 }
 
 bool Stages::make_audit() {
-  const auto found = audit_hosts(request_, trials_, dir_);
+  const auto found = audit_hosts(request_, trials_);
   if (!found) return false;
   keep_audit(request_, *found, dir_);
   return true;
@@ -133,7 +127,14 @@ void Stages::judge_audit() {
   } catch (const Error& error) {
     throw UsageError(fmt::format("{}: {}", file.string(), error.what()));
   }
-  if (!audit_.hosts.empty()) return fitness::judge_audit(audit_, hosts_);
+  if (!audit_.hosts.empty()) {
+    fitness::judge_audit(audit_, hosts_);
+    for (const std::string& name : hosts_of_other_hardware(request_, audit_))
+      std::ranges::find(hosts_, name, &AcceptedHost::host)
+          ->checks["audit"]
+          .note(Fitness::unsure, fmt::format("floors {} are not for this hardware", request_.user->name));
+    return;
+  }
   broke_ = true;
   for (AcceptedHost& host : hosts_)
     host.checks["audit"].note(Fitness::unsure, "the audit gave no answer: " + audit_.error);
@@ -182,17 +183,28 @@ bool Stages::run_on_each(std::string_view stage, const std::vector<std::string>&
   HostChecks unfinished, checks;
   if (auto run = run_of(*first, unfinished)) {
     skips_[stage] = fitness::skips_text(*run);
-    checks = fitness::judge_each_host({*run}, took_part, floors());
+    std::vector<RunData> runs;
+    const auto bad = fitness::gpus_that_held_up(*run, took_part);
+    runs.push_back(std::move(*run));
+    std::size_t number = 1;  // of attempts
+    for (const auto& [name, held_up] : bad) {
+      const Attempt* others = attempts_.make(stage, number++, {name}, pattern_of(held_up.keys), held_up.ranks);
+      if (!others) return false;
+      if (auto rest = run_of(*others, unfinished)) runs.push_back(std::move(*rest));
+    }
+    checks = fitness::judge_each_host(runs, took_part, floors());
     std::vector<std::string> slow;
     std::set<std::string> keys;
     for (const auto& [name, check] : checks)
       if (!check.repeat.empty() && !unfinished.contains(name))
         slow.push_back(name), keys.insert(check.repeat.begin(), check.repeat.end());
     if (!slow.empty()) {
-      const Attempt* second = attempts_.make(stage, 1, slow, pattern_of(keys));
+      const Attempt* second = attempts_.make(stage, number, slow, pattern_of(keys));
       if (!second) return false;
-      if (auto again = run_of(*second, unfinished))
-        checks = fitness::judge_each_host({std::move(*run), std::move(*again)}, took_part, floors());
+      if (auto again = run_of(*second, unfinished)) {
+        runs.push_back(std::move(*again));
+        checks = fitness::judge_each_host(std::move(runs), took_part, floors());
+      }
     }
   }
   add_to(checks, unfinished);

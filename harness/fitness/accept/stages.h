@@ -13,9 +13,8 @@
 
 namespace assay::accept {
 
-// Audits every host; absent if a signal ended it. `dir` takes the list of hosts, if there is no hostfile.
-std::optional<fitness::AuditedFleet> audit_hosts(const Request& request, Trials& trials,
-                                                 const std::filesystem::path& dir);
+// Audits every host; absent if a signal ended it.
+std::optional<fitness::AuditedFleet> audit_hosts(const Request& request, Trials& trials);
 // In the acceptance's folder, so that it is not asked for again.
 void keep_audit(Request& request, const fitness::AuditedFleet& audit, const std::filesystem::path& dir);
 

@@ -23,6 +23,15 @@ struct Attempt {
   }
 };
 
+// A host that was accepted once more by itself, as after a repair: an acceptance of its own with a few others.
+struct Again {
+  std::string host;
+  std::string dir;                 // below the acceptance's folder
+  std::vector<std::string> hosts;  // the host, and partners that had passed
+
+  static void members(auto& self, auto& io) { io("host", self.host), io("dir", self.dir), io("hosts", self.hosts); }
+};
+
 // In DIR/state.json. Judgements are not kept: they follow from the attempts' files.
 struct State {
   std::string id;  // its form
@@ -33,6 +42,8 @@ struct State {
   bool audited = false;
   double seconds = 0;  // of earlier parts
   std::map<std::string, std::vector<Attempt>> stages;
+  std::vector<Again> again;  // in the order of time
+  bool only_passed = false;  // its hosts are those of the hostfile or job that had passed in another acceptance
 
   static void members(auto& self, auto& io) {
     io("state", self.id);
@@ -41,6 +52,7 @@ struct State {
     io("hostfile", self.hostfile), io("device", self.device), io("started", self.started);
     io("hosts", self.hosts), io("ranks_per_host", self.ranks_per_host), io("with_serials", self.with_serials);
     io("audited", self.audited), io("seconds", self.seconds), io("stages", self.stages);
+    io.sparse("again", self.again), io("only_passed", self.only_passed);
   }
 };
 

@@ -90,6 +90,7 @@ AuditedHost read_audit(const std::string& host, std::string_view json) {
     for (std::string* text : {&one.kind, &one.device, &one.text}) clean(*text);
   for (const auto& [fact, value] : std::exchange(answer.facts, {}))
     answer.facts[one_line(fact)] = one_line(value, max_text);
+  for (std::string& line : answer.bmc) clean(line);
   answer.serial = one_line(answer.serial.value_or(""));
   if (answer.serial->empty()) answer.serial.reset();
   return answer;

@@ -28,7 +28,8 @@ struct AuditedHost : AuditedMachine {
   static void members(auto& self, auto& io) {
     io.required("host", self.host), io.required("state", self.state), io.null_if_empty("error", self.error);
     io("problems", self.problems), io("facts", self.facts), io("gpus", self.gpus), io("events", self.events);
-    io.sparse("serial", self.serial), io.sparse("banner", self.banner), io.sparse("inventory", self.inventory);
+    io.sparse("serial", self.serial), io.sparse("banner", self.banner), io.sparse("bmc", self.bmc);
+    io.sparse("inventory", self.inventory);
   }
 };
 

@@ -62,6 +62,7 @@ struct AcceptedHost {
   std::vector<std::string> problems = {};    // ids of the audit's faults
   std::vector<std::string> xids = {};        // "XID 79 of 0000:1b:00.0 at 2026-11-20T03:12:44Z"
   std::vector<VendorCommand> commands = {};  // to run next; for a host that failed
+  std::vector<std::string> before = {};      // in what it failed before it was accepted again, a line each
   std::string evidence_file = {};            // below the folder; empty: none
 
   // fail if a check failed, unsure if one is or a required one was not run, pass if one passed, else unknown.
@@ -135,6 +136,8 @@ struct Acceptance {
   ComparedHosts compared = {};
   std::vector<WorldFigure> figures = {};
   bool finished = true;
+  std::string hardware = {};  // of most hosts: "8 x NVIDIA H100 80GB HBM3, 8 ports of 400 Gb/s"; empty: not known
+  std::string floors = {};    // name of the file; empty: none
 
   // fail if a host failed; unknown or worse unless each has passed a check, every required floor was measured, and all
   // is finished.
@@ -159,6 +162,14 @@ struct StageFloors {
 // only if it was so each time. `hosts` took part in the first run. Throws UsageError as check() does.
 HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::string>& hosts, const StageFloors& floors);
 
+// GPUs of a host that cases of all its GPUs waited for in vain, by rank, and these cases.
+struct HeldUp {
+  std::set<int> ranks;
+  std::set<std::string> keys;
+};
+// By host: what to measure once more on its other GPUs, which have shown nothing. Hosts with others left only.
+std::map<std::string, HeldUp> gpus_that_held_up(const RunData& run, const std::vector<std::string>& hosts);
+
 struct WorldChecks {
   HostChecks checks;
   bool repeat = false;  // a host was lost or gave wrong results, so what the others can do is not known yet
@@ -172,6 +183,9 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
 
 // "2 of 14 cases skipped everywhere: KEY (reason)"; empty if every case ran somewhere.
 std::string skips_text(const RunData& run);
+
+// The host of a record of one host, by its name among `hosts`: a run on a single host may call it otherwise.
+std::string host_of(const Record& record, const std::vector<std::string>& hosts);
 
 // Why this is a drill and no acceptance, by what the runs say about themselves; empty if it is an acceptance.
 std::vector<std::string> why_drill(const std::vector<RunData>& runs);

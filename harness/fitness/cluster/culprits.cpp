@@ -32,8 +32,8 @@ void HostCheck::blame(std::string part, std::string device) {
 
 std::string text_of(const FailedPart& culprit, const AcceptedHost& host) {
   const std::string device = one_line(culprit.device, 80);
-  if (culprit.part != "gpu" || device.empty())
-    return (culprit.part == "gpu" ? "GPU" : culprit.part) + (device.empty() ? "" : " " + device);
+  const std::string part = culprit.part == "gpu" ? "GPU" : culprit.part == "nvlink" ? "NVLink" : culprit.part;
+  if (culprit.part != "gpu" || device.empty()) return part + (device.empty() ? "" : " " + device);
   for (std::size_t i = 0; i < host.gpus.size(); ++i)
     for (const std::string& name : names_of(host.gpus[i]))
       if (device.find(name) != device.npos)

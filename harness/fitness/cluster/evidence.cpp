@@ -147,6 +147,8 @@ std::vector<ArchiveMember> evidence_members(const EvidenceInput& input) {
   };
   Json audit = json_of(input.audit), environment = input.environment;
   if (!input.with_serials) drop_serials(audit), drop_serials(environment);
+  if (audit.is_object()) audit.erase("bmc");
+  if (input.audit && !input.audit->bmc.empty()) add("bmc.txt", joined(input.audit->bmc, "\n") + "\n");
   if (!audit.is_null()) add("audit.json", dump_document(audit, 2));
   if (input.audit) add("events.txt", events_text(input.audit->events));
   if (!environment.is_null()) add("environment.json", dump_document(environment, 2));

@@ -53,9 +53,10 @@ struct EvidenceInput {
   bool with_serials = false;                 // else members named "serial" are taken out of the audit
 };
 
-// "HOST/audit.json", "events.txt", "environment.json", "records/NAME.jsonl" (the host's lines),
-// "floors.json", "commands.txt" and "MANIFEST": the SHA-256 of each, as `sha256sum -c` reads it. What is unknown or
-// empty is left out, and secrets are masked. Equal input gives equal bytes. Throws Error if a run cannot be read.
+// "HOST/audit.json", "events.txt", "bmc.txt" (the management controller's log, or why it was not read),
+// "environment.json", "records/NAME.jsonl" (the host's lines), "floors.json", "commands.txt" and "MANIFEST": the
+// SHA-256 of each, as `sha256sum -c` reads it. What is unknown or empty is left out, and secrets are masked. Equal
+// input gives equal bytes. Throws Error if a run cannot be read.
 std::vector<ArchiveMember> evidence_members(const EvidenceInput& input);
 
 }  // namespace assay::fitness

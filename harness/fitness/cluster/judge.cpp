@@ -3,6 +3,8 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/fitness/cluster/equal_losses.h"
+#include "harness/fitness/cluster/gpus.h"
 #include "harness/fitness/cluster/pairs.h"
 #include "harness/fitness/floors/judge.h"
 #include "harness/record/flags.h"
@@ -31,14 +33,6 @@ RunData as_acceptance(RunData run) {
   for (Record& record : run.records)
     for (const std::string& text : record.flags) record.comparable = record.comparable || !drill_of(text).empty();
   return run;
-}
-
-// The host of a record of one host. A run on a single host may call it otherwise than the list does.
-std::string host_of(const Record& record, const std::vector<std::string>& hosts) {
-  const auto named = record.identity().hosts;
-  for (const std::string& name : named)
-    if (std::ranges::find(hosts, name) != hosts.end()) return name;
-  return hosts.size() == 1 ? hosts.front() : named.empty() ? std::string() : named.front();
 }
 
 std::string wrong_text(const Record& record) {
@@ -90,14 +84,18 @@ std::string host_in(const Record& record, const std::string& host) {
   return named.size() == 1 ? named.front() : host;
 }
 
-// The rank of a record on this host that took longest, else its only one.
-void blame_slowest(HostCheck& check, const Record& record, const std::string& host) {
-  const RankResult* slowest = nullptr;
-  for (const RankResult& rank : record.ranks)
-    if ((rank.host == host || rank.host.empty()) && (!slowest || rank.median.value_or(0) > slowest->median.value_or(0)))
-      slowest = &rank;
-  const bool gpu = slowest && !(slowest->pci.empty() && slowest->uuid.empty());
-  check.blame(gpu ? "gpu" : "host", !gpu ? "" : slowest->pci.empty() ? slowest->uuid : slowest->pci);
+void blame_rank(HostCheck& check, const Record& record, const RankResult* rank) {
+  const std::string name = !rank ? "" : rank->pci.empty() ? rank->uuid : rank->pci;
+  if (!rank || (name.empty() && record.device == "cpu")) return check.blame("host");
+  check.blame("gpu", name.empty() && record.ranks.size() > 1 ? fmt::format("of rank {}", rank->rank) : name);
+}
+
+// The rank that the record's failure names, else the one on this host that took longest, else its only one.
+void blame_failed(HostCheck& check, const Record& record, const std::string& host) {
+  if (record.failure && record.failure->rank)
+    for (const RankResult& rank : record.ranks)
+      if (rank.rank == *record.failure->rank) return blame_rank(check, record, &rank);
+  blame_rank(check, record, slowest_rank(record, host));
 }
 
 MissedFloor missed(const Judgement& one, const Floor& floor) {
@@ -133,7 +131,10 @@ class OfFloor {
         add_line(check->second, fails ? Fitness::fail : Fitness::unsure, line_of(*one, floor_));
         check->second.repeat.insert(one->entry.record->key);
         if (fails) check->second.missed.push_back(missed(*one, floor_));
-        blame_slowest(check->second, *one->entry.record, host_in(*one->entry.record, place.first));
+        const Record& record = *one->entry.record;
+        const auto slow = slow_ranks(record, floor_, *one->limit, host_in(record, place.first));
+        for (const RankResult* rank : slow) blame_rank(check->second, record, rank);
+        if (slow.empty()) check->second.blame("host");
       } else {
         check->second.note(Fitness::pass, "");
       }
@@ -175,6 +176,7 @@ void judge_status(const RunSet& runs, const std::vector<std::string>& hosts, Hos
     std::vector<std::pair<std::string, const Record*>> others;  // by host
   };
   std::map<std::string, Counts> by_case;
+  std::map<std::pair<std::string, std::string>, int> finished_by;  // by host and key: the fewest ranks
   std::set<std::string> heard;
   for (const Entry& entry : runs.entries()) {
     const Record& record = *entry.record;
@@ -182,17 +184,22 @@ void judge_status(const RunSet& runs, const std::vector<std::string>& hosts, Hos
     if (!checks.contains(host)) continue;
     heard.insert(host);
     Counts& counts = by_case[record.identity().unplaced().text()];
-    if (record.status == Status::ok)
+    if (record.status == Status::ok) {
       ++counts.ok, checks[host].note(Fitness::pass, "");
-    else if (record.status == Status::failed)
+      int& ranks = finished_by.try_emplace({host, record.key}, record.world_ranks).first->second;
+      ranks = std::min(ranks, record.world_ranks);
+    } else if (record.status == Status::failed)
       add_line(checks[host], Fitness::fail, wrong_text(record)), checks[host].broken.insert(record.key),
-          blame_slowest(checks[host], record, host_in(record, host));
+          blame_failed(checks[host], record, host_in(record, host));
     else
       counts.others.emplace_back(host, &record);
   }
   for (const auto& [name, counts] : by_case)
     for (const auto& [host, record] : counts.others) {
-      const bool only_here = counts.ok > counts.others.size();
+      const bool named = record->failure && record->failure->rank && record->ranks.size() > 1;
+      const auto without = finished_by.find({host, record->key});  // this rank
+      const bool only_here = counts.ok > counts.others.size() ||
+                             (named && without != finished_by.end() && without->second < record->world_ranks);
       const std::string line = fmt::format("{}: {}{}", record->key, one_line(record->reason, 300),
                                            counts.ok > 0 ? fmt::format(" (measured on {} others)", counts.ok) : "");
       if (record->status == Status::error)
@@ -200,7 +207,8 @@ void judge_status(const RunSet& runs, const std::vector<std::string>& hosts, Hos
             checks[host].broken.insert(record->key);
       else if (counts.ok > 0)
         add_line(checks[host], only_here ? Fitness::fail : Fitness::unsure, "cannot run here: " + line);
-      if (record->status == Status::error && only_here) blame_slowest(checks[host], *record, host_in(*record, host));
+      if (record->status == Status::error && (only_here || named))
+        blame_failed(checks[host], *record, host_in(*record, host));
     }
   for (const auto& [name, counts] : by_case)
     for (const auto& [host, record] : counts.others)
@@ -358,22 +366,11 @@ void judge_together(const Judgement& judged, const Floor& floor, const std::set<
 
 }  // namespace
 
-std::string skips_text(const RunData& run) {
-  constexpr std::size_t max_named = 3;
-  std::map<std::string, const Record*> skipped;  // by key; null: it ran somewhere
-  for (const Record& record : run.records) {
-    const Record*& one = skipped.try_emplace(record.key, &record).first->second;
-    if (record.status != Status::skipped) one = nullptr;
-  }
-  const std::size_t cases = skipped.size();
-  std::erase_if(skipped, [](const auto& one) { return !one.second; });
-  if (skipped.empty()) return {};
-  std::vector<std::string> named;
-  for (const auto& [key, record] : skipped)
-    if (named.size() < max_named)
-      named.push_back(fmt::format("{} ({})", one_line(key, 200), one_line(record->reason, 200)));
-  if (skipped.size() > max_named) named.push_back(fmt::format("and {} more", skipped.size() - max_named));
-  return fmt::format("{} of {} skipped everywhere: {}", skipped.size(), plural(cases, "case"), fmt::join(named, "; "));
+std::string host_of(const Record& record, const std::vector<std::string>& hosts) {
+  const auto named = record.identity().hosts;
+  for (const std::string& name : named)
+    if (std::ranges::find(hosts, name) != hosts.end()) return name;
+  return hosts.size() == 1 ? hosts.front() : named.empty() ? std::string() : named.front();
 }
 
 std::vector<std::string> why_drill(const std::vector<RunData>& runs) {
@@ -392,11 +389,16 @@ HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::str
   for (RunData& run : runs) run = as_acceptance(std::move(run));
   const RunSet set(std::move(runs), Injected::include);
   judge_status(set, hosts, checks);
+  judge_equal_losses(set, hosts, checks);
   std::set<std::string> sound;  // a repetition helps only these
   for (const auto& [host, check] : checks)
     if (check.state == Fitness::pass) sound.insert(host);
   std::map<std::string, double> nearest;
-  const bool of_fleet = floors.fleet && hosts.size() >= min_fleet;
+  // The ranks (GPUs) of one host are a fleet, too.
+  const bool median = hosts.size() >= min_fleet || std::ranges::any_of(set.entries(), [](const Entry& entry) {
+                        return entry.record->ranks.size() >= min_fleet;
+                      });
+  const bool of_fleet = floors.fleet && median;
   const int files = (compares_hosts(floors.user) ? 1 : 0) + (of_fleet ? 1 : 0);
   const auto apply = [&](const Floors& asked) {
     if (asked.floors.empty()) return;
@@ -415,8 +417,10 @@ HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::str
     }
   };
   if (floors.power) *floors.power = {};
-  if (floors.user) apply(hosts.size() < min_fleet ? part_of(*floors.user, false) : *floors.user);
+  if (floors.user) apply(median ? *floors.user : part_of(*floors.user, false));
   if (of_fleet) apply(*floors.fleet);
+  judge_gpu_pairs(set, hosts, floors.pair_share, checks);
+  tell_gpus(set, hosts, checks);
   for (auto& [host, check] : checks)
     if (!sound.contains(host)) check.repeat.clear();
   return checks;
@@ -442,9 +446,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     add_figure(record, world);
     for (auto& [host, check] : world.checks) check.note(Fitness::pass, "");
     if (record.matrix) {
-      const std::set<std::string> suspects = record.rails.empty()
-                                                 ? judge_pairs(record, floors.pair_share, world.checks)
-                                                 : judge_rails(record, floors.pair_share, world.checks);
+      const std::set<std::string> suspects = judge_links(record, floors.pair_share, world.checks);
       world.slow.insert(suspects.begin(), suspects.end());
       if (!suspects.empty()) world.slow_keys.insert(record.key);
     }

@@ -3,7 +3,6 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/fitness/cluster/slow_links.h"
-#include "harness/fitness/floors/judge.h"
 #include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace assay::fitness {
@@ -27,127 +27,117 @@ void add_line(HostCheck& check, Fitness state, const std::string& line) {
   check.note(state, shown < max_lines ? line : shown == max_lines ? "and more" : "");
 }
 
-std::set<std::string> judge_pairs(const Record& record, double share, HostChecks& checks) {
-  const Matrix& matrix = *record.matrix;
-  const std::size_t n = matrix.ranks.size();
-  if (n < min_fleet || matrix.values.size() != n * n) return {};
-  const bool higher = matrix.better == Better::higher;
-  if (!higher) share = std::min(share, 1 / slow_latency);
-  const std::string bound =
-      higher ? format_percent(share) + " at least" : fmt::format("{:.3g} times at most", 1 / share);
-  std::set<std::string> suspects;
-  const auto speed = [&](std::size_t from, std::size_t to) {
-    const double value = matrix.values[from * n + to];
-    return higher ? value : 1 / value;
-  };
-  std::vector<double> all;
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t j = 0; j < n; ++j)
-      if (i != j && std::isfinite(speed(i, j))) all.push_back(speed(i, j));
-  if (all.empty()) return {};
-  const double limit = share * median(all);
-  const auto figure = [&](double value) { return higher ? value : 1 / value; };
-  std::set<std::size_t> slow;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::string host = record.host_of(matrix.ranks[i]);
-    if (!checks.contains(host)) continue;
-    HostCheck& check = checks[host];
-    for (const bool sends : {true, false}) {
-      double best = 0;
-      for (std::size_t j = 0; j < n; ++j)
-        if (i != j && std::isfinite(sends ? speed(i, j) : speed(j, i)))
-          best = std::max(best, sends ? speed(i, j) : speed(j, i));
-      if (!(best > 0)) continue;
-      const bool worse = !check.floor || check.unit != matrix.unit ||
-                         best / limit < (check.at_most ? *check.floor / *check.figure : *check.figure / *check.floor);
-      if (worse) {
-        check.of = fmt::format("{} best {}", record.key, sends ? "in sending" : "in receiving");
-        check.unit = matrix.unit;
-        check.figure = figure(best);
-        check.floor = figure(limit);
-        check.at_most = !higher;
-      }
-      if (best >= limit) continue;
-      slow.insert(i);
-      suspects.insert(host);
-      check.blame("port");
-      add_line(check, Fitness::fail,
-               fmt::format("{}: even its fastest link is slow in {}: {}, the median pair {} ({})", record.key,
-                           sends ? "sending" : "receiving", format_quantity(figure(best), matrix.unit),
-                           format_quantity(figure(limit / share), matrix.unit), bound));
-    }
-  }
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t j = 0; j < n; ++j) {
-      if (i == j || slow.contains(i) || slow.contains(j) || !(speed(i, j) < limit)) continue;
-      const std::string from = record.host_of(matrix.ranks[i]), to = record.host_of(matrix.ranks[j]);
-      for (const std::string& host : {from, to})
-        if (checks.contains(host)) {
-          suspects.insert(host);
-          checks[host].blame("pair", fmt::format("{} - {}", std::min(from, to), std::max(from, to)));
-          add_line(checks[host], Fitness::unsure,
-                   fmt::format("{}: the link {} -> {} is slow: {}, the median pair {} ({})", record.key, from, to,
-                               format_quantity(matrix.values[i * n + j], matrix.unit),
-                               format_quantity(figure(limit / share), matrix.unit), bound));
-        }
-    }
-  return suspects;
-}
+namespace {
 
-std::set<std::string> judge_rails(const Record& record, double share, HostChecks& checks) {
-  const Matrix& whole = *record.matrix;
+using Kind = SlowCause::Kind;
+
+// Links between the hosts of a record: those of its rails, or of its matrix as the only one.
+struct Links {
+  std::vector<std::string> hosts;
+  RailTimes times;
+  bool higher = true;  // the figures are rates
+
+  // A figure as a time, and a time as a figure.
+  double inverse(double value) const { return higher ? 1 / value : value; }
+};
+
+std::optional<Links> links_of(const Record& record) {
+  if (!record.matrix) return std::nullopt;
+  const std::span<const Matrix> rails = record.rails.empty() ? std::span(&*record.matrix, 1) : std::span(record.rails);
   std::vector<std::string> hosts;
   std::map<std::string, std::size_t> place;
-  for (const int rank : whole.ranks) {
-    const auto& name = hosts.emplace_back(record.host_of(rank));
-    place.emplace(name, place.size());
-  }
-  if (hosts.size() < min_fleet || place.size() < hosts.size()) return {};
-  const bool higher = whole.better == Better::higher;
-  RailTimes times(hosts.size(), record.rails.size());
-  for (std::size_t rail = 0; rail < record.rails.size(); ++rail) {
-    const Matrix& matrix = record.rails[rail];
-    for (std::size_t i = 0; i < matrix.ranks.size(); ++i)
-      for (std::size_t j = 0; j < matrix.ranks.size(); ++j) {
-        const auto from = place.find(record.host_of(matrix.ranks[i])), to = place.find(record.host_of(matrix.ranks[j]));
+  for (const int rank : record.matrix->ranks) place.emplace(hosts.emplace_back(record.host_of(rank)), place.size());
+  if (place.size() < hosts.size()) return std::nullopt;
+  Links links{hosts, RailTimes(hosts.size(), rails.size()), record.matrix->better == Better::higher};
+  for (std::size_t rail = 0; rail < rails.size(); ++rail) {
+    const std::size_t n = rails[rail].ranks.size();
+    if (rails[rail].values.size() != n * n) return std::nullopt;
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        const auto from = place.find(record.host_of(rails[rail].ranks[i]));
+        const auto to = place.find(record.host_of(rails[rail].ranks[j]));
         if (i != j && from != place.end() && to != place.end())
-          times.at(from->second, to->second, rail) = static_cast<float>(higher ? 1 / matrix.at(i, j) : matrix.at(i, j));
+          links.times.at(from->second, to->second, rail) = static_cast<float>(links.inverse(rails[rail].at(i, j)));
       }
   }
+  return links;
+}
+
+// Shows the worst port of each host by its fastest link, in the slower direction.
+void show_best(const Record& record, const Links& links, double limit, HostChecks& checks) {
+  for (std::size_t host = 0; host < links.hosts.size(); ++host)
+    for (std::size_t rail = 0; rail < links.times.rails(); ++rail)
+      for (const bool sends : {true, false}) {
+        float best = std::nanf("");
+        for (std::size_t other = 0; other < links.hosts.size(); ++other)
+          best = std::fmin(best, sends ? links.times.at(host, other, rail) : links.times.at(other, host, rail));
+        const auto check = checks.find(links.hosts[host]);
+        if (check == checks.end() || !(best > 0)) continue;
+        HostCheck& to = check->second;
+        const bool shown = to.figure && to.floor && to.unit == record.matrix->unit;
+        if (shown && best / limit <= (to.at_most ? *to.figure / *to.floor : *to.floor / *to.figure)) continue;
+        to.of = fmt::format("{} best {}{}", record.key, sends ? "in sending" : "in receiving",
+                            record.rails.empty() ? "" : fmt::format(" on rail {}", rail));
+        to.unit = record.matrix->unit;
+        to.figure = links.inverse(best);
+        to.floor = links.inverse(limit);
+        to.at_most = !links.higher;
+      }
+}
+
+}  // namespace
+
+std::set<std::string> judge_links(const Record& record, double share, HostChecks& checks) {
+  const std::optional<Links> links = links_of(record);
+  if (!links || links->hosts.size() < min_fleet) return {};
+  const std::vector<std::string>& hosts = links->hosts;
+  // Messages of CPUs depend on more than ports and switches.
+  const double least = record.device == "cpu" ? 1 / share : SlowLimits().least;
+  const double latency = std::max(slow_latency, 1 / share);
   const SlowLinks found =
-      explain_slow_links(std::move(times), {},
-                         higher ? SlowLimits{SlowLimits().least, 1 / share} : SlowLimits{slow_latency, slow_latency});
+      explain_slow_links(links->times, {}, links->higher ? SlowLimits{least, 1 / share} : SlowLimits{latency, latency});
+  if (!(found.usual > 0)) return {};
+  show_best(record, *links, found.limit * found.usual, checks);
   const auto figure = [&](double slower) {
-    const double seconds = slower * found.usual;
-    return format_quantity(higher ? 1 / seconds : seconds, whole.unit);
+    return format_quantity(links->inverse(slower * found.usual), record.matrix->unit);
   };
+  const std::string usual = fmt::format(
+      ", the usual link {} ({})", figure(1),
+      links->higher ? format_percent(1 / found.limit) + " at least" : fmt::format("{:.3g} times at most", found.limit));
+  std::set<std::size_t> failing;
+  for (const SlowCause& cause : found.causes)
+    if (cause.kind != Kind::pair) failing.insert(cause.hosts.front());
+  const bool two_kinds = failing.size() > 1 && 3 * failing.size() > hosts.size();
   std::set<std::string> suspects;
   const auto blame = [&](std::size_t one, Fitness state, const char* part, const std::string& device,
                          const std::string& line) {
     if (!checks.contains(hosts[one])) return;
     suspects.insert(hosts[one]);
     checks[hosts[one]].blame(part, device);
-    add_line(checks[hosts[one]], state, fmt::format("{}: {}, the usual link {}", record.key, line, figure(1)));
+    add_line(checks[hosts[one]], state, record.key + ": " + line);
   };
   const auto blame_pair = [&](std::size_t a, std::size_t b, const std::string& where, double there, double back) {
     const std::string& from = hosts[a];
     const std::string& to = hosts[b];
-    const std::string line = fmt::format("{} - {} is slow on {}: {} from {} and {} from {}", from, to, where,
-                                         figure(there), from, figure(back), to);
+    const std::string line =
+        fmt::format("{} - {} is slow{}: {} from {} and {} from {}{}", from, to,
+                    record.rails.empty() ? "" : " on " + where, figure(there), from, figure(back), to, usual);
     for (const std::size_t one : {a, b})
       blame(one, Fitness::unsure, "pair", fmt::format("{} - {}", std::min(from, to), std::max(from, to)), line);
   };
   for (const SlowCause& cause : found.causes) {
-    if (cause.kind == SlowCause::Kind::pair) {
+    if (cause.kind == Kind::pair) {
       const std::string rails = fmt::format("{} of {}", cause.slow, plural(cause.links, "rail"));
       blame_pair(cause.hosts[0], cause.hosts[1], rails, cause.sending, cause.receiving);
       continue;
     }
     const std::string rail = cause.rail ? fmt::format("rail {}", *cause.rail) : std::string();
-    blame(
-        cause.hosts.front(), Fitness::fail, "port", rail,
-        fmt::format("{}{} of {} to others are slow: {} in sending and {} in receiving", rail.empty() ? "" : rail + ": ",
-                    cause.slow, plural(cause.links, "link"), figure(cause.sending), figure(cause.receiving)));
+    std::string line = fmt::format("{}{} of {} to others are slow: {} in sending and {} in receiving{}",
+                                   rail.empty() ? "" : rail + ": ", cause.slow, plural(cause.links, "link"),
+                                   figure(cause.sending), figure(cause.receiving), usual);
+    if (two_kinds)
+      line += fmt::format("; so are {} of {} hosts: floors would tell which are right", failing.size(), hosts.size());
+    blame(cause.hosts.front(), two_kinds ? Fitness::unsure : Fitness::fail, "port", rail, line);
   }
   for (const SlowLink& one : found.left)
     blame_pair(one.from, one.to, fmt::format("rail {}", one.rail), one.there, one.back);
@@ -223,32 +213,35 @@ std::vector<std::string> with_partners(const std::set<std::string>& suspects, co
 }
 
 std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, const Floor& floor, double limit) {
-  using Pairs = std::map<std::string, std::set<std::string>>;
-  if (!record.matrix || record.matrix->unit != floor.unit) return {};
-  const Matrix& matrix = *record.matrix;
-  const std::size_t n = matrix.ranks.size();
-  if (matrix.values.size() != n * n) return {};
-  Pairs slow, worst;  // by host, both ways
-  double farthest = 0;
-  const auto add = [](Pairs& pairs, const std::string& a, const std::string& b) {
-    pairs[a].insert(b);
-    pairs[b].insert(a);
+  using Pairs = std::map<std::string, std::set<std::string>>;  // by host, both ways
+  const std::optional<Links> links = links_of(record);
+  if (!links || record.matrix->unit != floor.unit || links->higher != (floor.bound == Bound::at_least)) return {};
+  const std::vector<std::string>& hosts = links->hosts;
+  const double seconds = links->inverse(limit);
+  const SlowLinks found = explain_slow_links(links->times, {}, {.seconds = seconds});
+  Pairs slow, worst, named, left;
+  const auto add = [&](Pairs& pairs, std::size_t a, std::size_t b) {
+    pairs[hosts[a]].insert(hosts[b]);
+    pairs[hosts[b]].insert(hosts[a]);
   };
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t j = 0; j < n; ++j) {
-      const std::string from = record.host_of(matrix.ranks[i]), to = record.host_of(matrix.ranks[j]);
-      const double value = matrix.values[i * n + j];
-      if (from == to || !std::isfinite(value)) continue;
-      const double beyond = shortfall(value, floor.bound, limit);
-      if (beyond > 0) add(slow, from, to);
-      if (worst.empty() || beyond > farthest) {
-        farthest = beyond;
+  float longest = 0;
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    for (std::size_t j = 0; j < hosts.size(); ++j)
+      for (std::size_t rail = 0; rail < links->times.rails(); ++rail) {
+        const float time = links->times.at(i, j, rail);
+        if (time > seconds) add(slow, i, j);
+        if (!(time > longest)) continue;
+        longest = time;
         worst.clear();
-        add(worst, from, to);
+        add(worst, i, j);
       }
-    }
   if (slow.empty()) return worst;
-  Pairs named, left = slow;
+  for (const SlowCause& cause : found.causes)
+    if (cause.kind == Kind::pair)
+      add(left, cause.hosts[0], cause.hosts[1]);
+    else
+      named[hosts[cause.hosts.front()]] = slow[hosts[cause.hosts.front()]];
+  for (const SlowLink& one : found.left) add(left, one.from, one.to);
   const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
   while (!left.empty()) {
     const auto [host, others] = *std::ranges::max_element(left, fewer);

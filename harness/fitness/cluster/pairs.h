@@ -17,14 +17,11 @@ void add_line(HostCheck& check, Fitness state, const std::string& line);
 
 inline constexpr double slow_latency = 3;  // times the median's: small messages differ more than large ones
 
-// One figure per pair: the host whose fastest link, in sending or in receiving, is slower than the share of the median
-// (of latencies: longer than slow_latency medians) has a slow port; a slow link between two other hosts may be the
-// fault of either. Returns these hosts.
-std::set<std::string> judge_pairs(const Record& record, double share, HostChecks& checks);
-
-// As judge_pairs, of a record with rails: a host or a port whose links are slow fails, by what explains the slow links
-// (slow_links.h); a way or a single link that is slow by itself may be the fault of either end.
-std::set<std::string> judge_rails(const Record& record, double share, HostChecks& checks);
+// Who is to blame for slow links of a record with figures of pairs (slow_links.h), on each rail if it has them: a host
+// or a port whose links are slow fails; a way or a link that is slow by itself may be the fault of either end. If more
+// than a third of the hosts were to fail, they may be of another kind, and nobody is sure. `share`: of the usual link,
+// below which one is slow at any rate; on GPUs already below a ninth less. Returns these hosts.
+std::set<std::string> judge_links(const Record& record, double share, HostChecks& checks);
 
 // Pairs of hosts that were measured again count with the better figure. Pairs of a suspect with hosts that took no part
 // then count with its best figure of that time: all of them were slow because of its port, or for a while. The metrics
@@ -34,9 +31,10 @@ void keep_better_pairs(RunData& first, const RunData& again, const std::set<std:
 // with.
 std::vector<std::string> with_partners(const std::set<std::string>& suspects, const std::vector<std::string>& hosts);
 
-// The fewest hosts that explain the pairs beyond a floor's limit, each with those that it is slow with: while such
-// pairs are left, the host with the most of them. Both hosts of a pair that stands alone. If no pair is beyond the
-// limit, the hosts of the worst one. Empty if the floor is not about the figures of the matrix.
+// The fewest hosts that explain the pairs beyond a floor's limit, each with those that it is slow with: those that
+// explain_slow_links() names, then, while such pairs are left, the host with the most of them. Both hosts of a pair
+// that stands alone. If no pair is beyond the limit, the hosts of the worst one. Empty if the floor is not about the
+// figures of the matrix.
 std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, const Floor& floor, double limit);
 // "slow with 3 of 63 hosts: b, c, d".
 std::string slow_with_text(const Record& record, const std::set<std::string>& others);

@@ -42,6 +42,12 @@ bool beyond_chance(const Counts& group, const Counts& all, std::size_t groups) {
 
 double median_of(std::vector<double>& values) { return values.empty() ? 0 : median(values); }
 
+double faster_quarter(std::vector<double>& times) {
+  const auto quarter = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 4);
+  std::ranges::nth_element(times, quarter);
+  return *quarter;
+}
+
 class Explanation {
  public:
   Explanation(RailTimes times, std::span<const std::size_t> leaf_of, SlowLimits limits)
@@ -55,7 +61,10 @@ class Explanation {
       leaves_[leaf_of_[host]].push_back(host);
     }
     find_usual();
-    find_limit(limits);
+    if (limits.seconds)
+      found_.limit = most_ = *limits.seconds / found_.usual;
+    else
+      find_limit(limits);
   }
 
   SlowLinks run() {
@@ -102,11 +111,9 @@ class Explanation {
           for (const float time : {times_.at(host, other, rail), times_.at(other, host, rail)})
             if (other != host && time > 0) port.push_back(time);
         if (port.empty()) continue;
-        const auto quarter = port.begin() + static_cast<std::ptrdiff_t>((port.size() - 1) / 4);
-        std::ranges::nth_element(port, quarter);
-        quarters.push_back(*quarter);
+        quarters.push_back(faster_quarter(port));
       }
-    found_.usual = median_of(quarters);
+    if (!quarters.empty()) found_.usual = faster_quarter(quarters);
   }
 
   // Chance makes the two directions of a link differ; a fault of both does not.
@@ -247,7 +254,6 @@ class Explanation {
     });
     std::ranges::stable_sort(found_.left, std::greater(),
                              [](const SlowLink& one) { return std::fmax(one.there, one.back); });
-    if (found_.left.size() > max_left) found_.left.resize(max_left);
   }
 
   double most_;

@@ -54,23 +54,24 @@ struct SlowLinks {
   double limit = 0;               // times the usual: a link beyond it is slow
   std::vector<SlowCause> causes;  // those that explain most first
   std::size_t links = 0, slow = 0, unexplained = 0;
-  std::vector<SlowLink> left;  // of the unexplained, those beyond SlowLimits::most; the slowest, at most max_left
+  std::vector<SlowLink> left;  // of the unexplained, those beyond SlowLimits::most; the slowest first
 };
-inline constexpr std::size_t max_left = 100;
 
 // When a link is slow: `least` times the usual, or more where the two directions of links differ by chance, but never
-// more than `most` times.
+// more than `most` times. Or, if `seconds` is given, when it takes longer than that.
 struct SlowLimits {
   double least = 1 / 0.9, most = 1 / 0.6;
+  std::optional<double> seconds = {};
 };
 
 // `leaf_of`: for each host the number of its leaf switches, the same for hosts that share them; empty if unknown.
 // A group of links has a cause only if chance makes so many of it slow in at most one of 100,000 healthy clusters. A
 // single slow link has none: it may be the fault of either end.
 //
-// A link is slow in its slower direction. The usual time is the median over ports of their faster quarter, so it holds
-// while most ports have some links to sound ones. Causes are found one by one, the one that explains most first; what
-// it explains is divided by its own slowness, so that a second fault behind it still shows.
+// A link is slow in its slower direction. The usual time is that of the faster quarter of links, which the faster
+// quarter of ports reaches: it holds while that many ports have some links to sound ones, also among hosts of two
+// kinds. Causes are found one by one, the one that explains most first; what it explains is divided by its own
+// slowness, so that a second fault behind it still shows.
 SlowLinks explain_slow_links(RailTimes times, std::span<const std::size_t> leaf_of, SlowLimits limits = {});
 
 }  // namespace assay::fitness

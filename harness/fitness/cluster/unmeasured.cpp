@@ -1,4 +1,4 @@
-// Which floors an acceptance did not hold any figure against.
+// Which floors an acceptance did not hold any figure against, and which cases it did not measure.
 #include "harness/fitness/cluster/cluster.h"
 
 #include "harness/core/text.h"
@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 namespace assay::fitness {
 
@@ -67,6 +68,24 @@ std::vector<std::string> unmeasured_lines(const std::vector<UnmeasuredFloor>& fl
         file.required > 0 ? fmt::format(", {} of them required", file.required) : "", fmt::join(file.titles, "; ")));
   }
   return lines;
+}
+
+std::string skips_text(const RunData& run) {
+  constexpr std::size_t max_named = 3;
+  std::map<std::string, const Record*> skipped;  // by key; null: it ran somewhere
+  for (const Record& record : run.records) {
+    const Record*& one = skipped.try_emplace(record.key, &record).first->second;
+    if (record.status != Status::skipped) one = nullptr;
+  }
+  const std::size_t cases = skipped.size();
+  std::erase_if(skipped, [](const auto& one) { return !one.second; });
+  if (skipped.empty()) return {};
+  std::vector<std::string> named;
+  for (const auto& [key, record] : skipped)
+    if (named.size() < max_named)
+      named.push_back(fmt::format("{} ({})", one_line(key, 200), one_line(record->reason, 200)));
+  if (skipped.size() > max_named) named.push_back(fmt::format("and {} more", skipped.size() - max_named));
+  return fmt::format("{} of {} skipped everywhere: {}", skipped.size(), plural(cases, "case"), fmt::join(named, "; "));
 }
 
 }  // namespace assay::fitness

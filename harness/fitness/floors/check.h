@@ -99,7 +99,11 @@ struct CheckRules {
 // `families`: those that this build knows, to suggest the nearest name if a pattern matches nothing.
 // Throws UsageError if a floor's unit is that of no record that it matches, or neither they nor the table know its
 // metric.
+// Floors of other hardware are refused by require_hardware_of() and not here: a pack keeps what was judged once.
 CheckResult check(const RunSet& runs, const Floors& floors, std::span<const std::string> families,
                   const CheckRules& rules = {});
+
+// require_hardware(), of the records in these runs.
+void require_hardware_of(const RunSet& runs, const Floors& floors);
 
 }  // namespace assay::fitness

@@ -74,23 +74,6 @@ Place place_of(const Entry& entry, const RunMachine& machine) {
                                           record.world_ranks, record.world_nodes, record.seed, protocol_of(record))};
 }
 
-// For each rank, the figure that the record would have if all ranks were like it (the record's own is the slowest's).
-// For rates and times only; empty if ranks recorded no medians.
-std::vector<double> rank_figures(const Judgement& judgement, const Floor& floor) {
-  const auto& ranks = judgement.entry.record->ranks;
-  const bool rate = floor.unit.ends_with("/s");
-  if (ranks.size() < 2 || (!rate && floor.unit != "s")) return {};
-  double slowest = 0;
-  for (const RankResult& rank : ranks) {
-    if (!rank.median || !(*rank.median > 0)) return {};
-    slowest = std::max(slowest, *rank.median);
-  }
-  std::vector<double> figures;
-  for (const RankResult& rank : ranks)
-    figures.push_back(*judgement.value * (rate ? slowest / *rank.median : *rank.median / slowest));
-  return figures;
-}
-
 bool worse(const Judgement& a, const Judgement& b, const Floor& floor) {
   if (a.outcome != b.outcome) return a.outcome < b.outcome;
   return shortfall(*a.value, floor.bound, *a.limit) > shortfall(*b.value, floor.bound, *b.limit);
@@ -130,7 +113,8 @@ void decide_one(const Floor& floor, Judgement& judgement, const Place& place, Fl
   const Judgement bare = judgement;
   bool decided = !place.hosts.empty() && fleet.hosts.size() >= min_members;
   if (decided) decide_among(fleet.hosts, place.hosts, floor, judgement);
-  const auto figures = fleet.ranks.size() >= min_members ? rank_figures(bare, floor) : std::vector<double>();
+  const auto figures = fleet.ranks.size() >= min_members ? rank_figures(*bare.entry.record, *bare.value, floor.unit)
+                                                         : std::vector<double>();
   for (std::size_t i = 0; i < figures.size(); ++i) {
     Judgement one = bare;
     one.value = figures[i];
@@ -178,7 +162,7 @@ FloorFleets::FloorFleets(const Floor& floor, const RunSet& runs, std::vector<Jud
     Fleet& fleet = state_->fleets[state_->places.back().fleet];
     const std::string& hosts = state_->places.back().hosts;
     if (!hosts.empty()) fleet.hosts.add(hosts, *judgement.value);
-    const auto figures = rank_figures(judgement, floor);
+    const auto figures = rank_figures(*entry.record, *judgement.value, floor.unit);
     for (std::size_t i = 0; i < figures.size(); ++i)
       fleet.ranks.add(rank_member(entry.record->ranks[i], hosts), figures[i]);
   }

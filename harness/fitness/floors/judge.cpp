@@ -1,5 +1,7 @@
 #include "harness/fitness/floors/judge.h"
 
+#include "harness/core/configs.h"
+#include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/machine/hardware.h"
@@ -9,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace assay::fitness {
 
@@ -41,14 +44,13 @@ std::string why_unusable(const Record& record) {
   return {};
 }
 
-// Why a record is of no hardware that the floor is for; empty if it is, or does not say.
+// Why a record is of no hardware that the floor is for; empty if it is.
 std::string hardware_difference(const Floor& floor, const Entry& entry) {
   std::vector<std::string> names = hardware_names(*entry.run, *entry.record);
   std::erase(names, "");
-  if (floor.hardware.empty() || names.empty()) return {};
-  for (const std::string& pattern : floor.hardware)
-    if (std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); })) return {};
-  return fmt::format("other hardware: {}, the floor is for {}", one_line(names.front(), 80),
+  if (is_for(floor, names)) return {};
+  return fmt::format("other hardware: {}, the floor is for {}",
+                     names.empty() ? "the record names none" : one_line(names.front(), 80),
                      one_line(joined(floor.hardware), 200));
 }
 
@@ -85,7 +87,37 @@ void find_figure(const Floor& floor, const Record& record, Judgement& judgement)
                                  names.empty() ? "" : fmt::format(": it has {}", fmt::join(names, ", ")));
 }
 
+// ", floors for it: h200-sxm" of the shipped ones.
+std::string shipped_for(const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  for (const std::string& word : config_names("floors"))
+    if (const Floor floor = find_floors(word).floors.front(); !floor.hardware.empty() && is_for(floor, names))
+      found.push_back(word);
+  return found.empty() ? "" : "; shipped for that: " + joined(found);
+}
+
 }  // namespace
+
+bool is_for(const Floor& floor, const std::vector<std::string>& names) {
+  return floor.hardware.empty() || std::ranges::any_of(floor.hardware, [&](const std::string& pattern) {
+           return std::ranges::any_of(names, [&](const std::string& name) { return matches(pattern, name); });
+         });
+}
+
+void require_hardware(const Floors& floors, std::vector<std::string> names) {
+  std::erase(names, "");
+  if (names.empty() || is_for(floors.floors.front(), names)) return;
+  throw UsageError(fmt::format("floors {} ({}) are for {}, and not for {}{}", one_line(floors.name, 80), floors.file,
+                               one_line(joined(floors.floors.front().hardware), 200), one_line(first_few(names)),
+                               shipped_for(names)));
+}
+
+void require_hardware_of(const RunSet& runs, const Floors& floors) {
+  std::set<std::string> names;
+  for (const Entry& entry : runs.entries())
+    for (std::string& name : hardware_names(*entry.run, *entry.record)) names.insert(std::move(name));
+  require_hardware(floors, {names.begin(), names.end()});
+}
 
 std::string rank_text(const RankResult& rank, bool with_number) {
   std::vector<std::string> parts;
@@ -93,6 +125,20 @@ std::string rank_text(const RankResult& rank, bool with_number) {
   if (!rank.host.empty()) parts.push_back("host " + one_line(rank.host, 80));
   if (!rank.device.empty()) parts.push_back(one_line(rank.device, 80));
   return joined(parts);
+}
+
+std::vector<double> rank_figures(const Record& record, double value, std::string_view unit) {
+  const bool rate = unit.ends_with("/s");
+  if (record.ranks.size() < 2 || (!rate && unit != "s")) return {};
+  double slowest = 0;
+  for (const RankResult& rank : record.ranks) {
+    if (!rank.median || !(*rank.median > 0)) return {};
+    slowest = std::max(slowest, *rank.median);
+  }
+  std::vector<double> figures;
+  for (const RankResult& rank : record.ranks)
+    figures.push_back(value * (rate ? slowest / *rank.median : *rank.median / slowest));
+  return figures;
 }
 
 // A figure without an interval (too few or too correlated samples) is judged by its value alone: inconclusive would

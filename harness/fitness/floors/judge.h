@@ -4,6 +4,7 @@
 #include "harness/fitness/floors/check.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::fitness {
@@ -24,6 +25,10 @@ Judgement examine(const Floor& floor, const Entry& entry, const std::vector<std:
 
 // "rank 3, host b, NVIDIA H200", as far as known.
 std::string rank_text(const RankResult& rank, bool with_number);
+
+// For each rank, the figure that the record would have if all ranks were like it; its own, `value`, is the slowest's.
+// For rates and times only; empty for one rank, or if ranks recorded no medians.
+std::vector<double> rank_figures(const Record& record, double value, std::string_view unit);
 
 // Sets limit and outcome of a judgement that has a figure.
 void decide(Judgement& judgement, const Floor& floor, double limit);

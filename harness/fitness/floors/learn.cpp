@@ -107,6 +107,7 @@ Speed speed_of(const Metric& metric) {
 struct Gathered {
   Cases cases;
   std::map<std::string, std::set<std::string>> hardware;  // and its machines
+  std::set<std::string> names;                            // of the devices that were measured
   std::vector<std::string> notes;
   std::set<std::string> days;
   bool busy = false;  // disturbed records were left out
@@ -129,6 +130,10 @@ Gathered gather(const RunSet& runs, const LearnOptions& options) {
       continue;
     }
     found.hardware[hardware_of(entry, of_run)].insert(machine);
+    const std::vector<std::string> names = hardware_names(*entry.run, *entry.record);
+    if (const auto known = std::ranges::find_if(names, [](const auto& name) { return !name.empty(); });
+        known != names.end())
+      found.names.insert(*known);
     if (const std::string started = text_member(entry.run->run, "/started"); started.size() >= 10)
       found.days.insert(started.substr(0, 10));
     const Record& record = *entry.record;
@@ -400,6 +405,7 @@ LearnedFloors learn(const RunSet& runs, const LearnOptions& options) {
   LearnedFloors learned;
   learned.options = options;
   learned.notes = std::move(found.notes);
+  learned.names = std::move(found.names);
   if (!found.hardware.empty()) learned.hardware = found.hardware.begin()->first;
   if (!found.days.empty())
     learned.measured = *found.days.begin() == *found.days.rbegin()

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,8 +53,9 @@ struct MachineApart {
 // Points into the RunSet, which must outlive it.
 struct LearnedFloors {
   LearnOptions options;
-  std::string hardware;               // of the machines, in words; may be empty
-  std::string measured;               // "2026-01-03 to 2026-01-09"; empty if unknown
+  std::string hardware;         // of the machines, in words; may be empty
+  std::set<std::string> names;  // of the processors or GPUs that the figures are of: the floors are for these only
+  std::string measured;         // "2026-01-03 to 2026-01-09"; empty if unknown
   std::vector<std::string> machines;  // whose figures count, by name
   std::size_t runs = 0;               // with figures that count
   std::size_t tried = 0;              // cases with enough machines (or runs of the one machine)

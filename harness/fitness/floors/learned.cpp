@@ -76,6 +76,7 @@ Json floors_of(const LearnedFloors& learned) {
       basis_text(learned, learned.machines.size(), learned.runs),
       learned.options.same_machine ? "For that machine only: a run while it is as it was" : "A healthy machine's run",
       rough_percent(learned.options.false_fail), rough_percent(learned.floor_rate), plural(learned.tried, "case"));
+  if (!learned.names.empty()) json["hardware"] = learned.names;
   json["floors"] = Json::array();
   for (const LearnedFloor& each : learned.cases)
     if (each.limit) json["floors"].push_back(floor_of(learned, each));

@@ -7,6 +7,7 @@
 #include "harness/json/members.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -31,8 +32,8 @@ TestState state_of(const TestOutcome& test) {
 }
 
 std::string line_of(const Catalogue& catalogue, const Finding& finding) {
-  return fmt::format("{}{}{} {}", catalogue.of(finding.id).code, finding.device.empty() ? "" : " ", finding.device,
-                     one_line(finding.seen));
+  return fmt::format("{}{}{}{} {}", finding.host.empty() ? "" : finding.host + ": ", catalogue.of(finding.id).code,
+                     finding.device.empty() ? "" : " ", finding.device, one_line(finding.seen));
 }
 
 std::string test_line(const TestOutcome& test) {
@@ -74,9 +75,12 @@ std::string long_text(const Request& request, const Answer& answer) {
                         request.catalogue.of(finding.id).action);
   }
   for (const TestOutcome& test : answer.tests) text += test_line(test);
+  for (const JobHost& host : answer.hosts)
+    text += fmt::format("  {:<16} {}\n", host.host, host.absent ? "absent" : name_of(host.verdict, verdict_words));
   for (const std::string& note : answer.notes) text += "- " + one_line(note) + "\n";
   if (remarks > 0) text += fmt::format("- {} that no job depends on: --json\n", plural(remarks, "remark"));
   if (!answer.past.empty()) text += fmt::format("- {}: {}\n", this_host(), answer.past);
+  if (!answer.exclude.empty()) text += fmt::format("exclude: {}\n", fmt::join(answer.exclude, ","));
   return text + fmt::format("{} of {}\n", format_seconds(answer.seconds), format_seconds(request.budget));
 }
 
@@ -121,6 +125,7 @@ std::string answer_json(const Request& request, const Answer& answer) {
                         {"action", code.action},
                         {"severity", word_of(one.severity)},
                         {"area", json_of(one.area)}});
+    if (!one.host.empty()) findings.back()["host"] = one.host;
   }
   for (const TestOutcome& test : answer.tests) {
     const Figure* figure = worst_figure(test);
@@ -140,20 +145,29 @@ std::string answer_json(const Request& request, const Answer& answer) {
       row["figure"] = *test.value;
     tests.push_back(std::move(row));
   }
-  return dump_document({{"schema", 1},
-                        {"host", this_host()},
-                        {"verdict", name_of(answer.decision.verdict, verdict_words)},
-                        {"findings", std::move(findings)},
-                        {"seconds", answer.seconds},
-                        {"budget", request.budget},
-                        {"tests", std::move(tests)},
-                        {"notes", answer.notes},
-                        {"past", or_null(answer.past)},
-                        {"profile", or_null(request.profile)},
-                        {"policy", request.policy ? Json(request.policy->file) : Json()},
-                        {"observe", request.observe},
-                        {"fuse", json_of(answer.fuse)},
-                        {"injected", request.inject ? Json(request.inject->id) : Json()}});
+  Json document = {{"schema", 1},
+                   {"host", this_host()},
+                   {"verdict", name_of(answer.decision.verdict, verdict_words)},
+                   {"findings", std::move(findings)},
+                   {"seconds", answer.seconds},
+                   {"budget", request.budget},
+                   {"tests", std::move(tests)},
+                   {"notes", answer.notes},
+                   {"past", or_null(answer.past)},
+                   {"profile", or_null(request.profile)},
+                   {"policy", request.policy ? Json(request.policy->file) : Json()},
+                   {"observe", request.observe},
+                   {"fuse", json_of(answer.fuse)},
+                   {"injected", request.inject ? Json(request.inject->id) : Json()}};
+  if (!answer.hosts.empty()) {
+    document["hosts"] = Json::array();
+    for (const JobHost& one : answer.hosts)
+      document["hosts"].push_back({{"host", one.host},
+                                   {"verdict", one.absent ? Json() : Json(name_of(one.verdict, verdict_words))},
+                                   {"own", one.absent ? Json() : Json(name_of(one.own, verdict_words))}});
+    document["exclude"] = answer.exclude;
+  }
+  return dump_document(document);
 }
 
 std::string reset_text(const FuseAnswer& was) {

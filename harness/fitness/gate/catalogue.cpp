@@ -54,7 +54,7 @@ std::vector<Code> codes_of(const std::vector<Test>& tests, const std::filesystem
 }
 
 Test read_test(const Cursor& at) {
-  static const std::vector<std::string> devices{"cpu", "cuda", "host"};
+  static const std::vector<std::string> devices{"cpu", "cuda", "host", "job"};
   Test test;
   at.only({"name", "plan", "cases", "device", "seconds", "shared", "alone", "required", "wrong", "slow", "hung",
            "broke", "finds"});
@@ -141,7 +141,7 @@ std::vector<const Test*> Catalogue::choose(double seconds, bool gpus) const {
   for (const Code& code : codes) ++codes_of[code.test];
   std::vector<const Test*> chosen;
   for (const Test& test : tests)
-    if (!test.left_out && (test.device != "cuda" || gpus)) chosen.push_back(&test);
+    if (!test.left_out && test.device != "job" && (test.device != "cuda" || gpus)) chosen.push_back(&test);
   std::ranges::stable_sort(chosen, [&](const Test* a, const Test* b) {
     if (a->required != b->required) return a->required;
     return codes_of[a->name] / a->seconds > codes_of[b->name] / b->seconds;

@@ -26,7 +26,7 @@ struct Test {
   std::string name;
   std::string plan;                      // whose cases are run; empty: a test of the gate itself
   std::string cases;                     // regular expression of their keys
-  std::string device;                    // "cpu", "cuda" (each GPU, all at once), or "host"
+  std::string device;                    // "cpu", "cuda" (each GPU, all at once), "host", "job" (all hosts of one)
   double seconds = 0;                    // that it usually takes
   bool shared = false;                   // its figure suffers if another job runs on this host
   bool alone = false;                    // its figure suffers if other GPUs are tested at the same time

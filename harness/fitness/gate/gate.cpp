@@ -191,6 +191,9 @@ class Gate {
         for (const Finding& one : evidence_.problems)
           if (one.id == expected_unread) evidence_.unseen.push_back(one.seen);
         gpus_ = std::move(seen->gpus);
+        std::vector<std::string> names = seen->audit.hardware_names();
+        for (const GpuHere& gpu : gpus_) names.push_back(gpu.name);
+        if (request_.floors && !request_.inject) fitness::require_hardware(*request_.floors, std::move(names));
         runner_.withhold(seen->withheld_cpus);
       }
       evidence_.tests.push_back(std::move(outcome));
@@ -239,7 +242,8 @@ class Gate {
       evidence_.unseen.push_back(why);
     }
     for (const Test& test : catalogue.tests)
-      if (!request_.inject && !(fits && test.name == "audit") && std::ranges::find(planned_, &test) == planned_.end())
+      if (test.device != "job" && !request_.inject && !(fits && test.name == "audit") &&
+          std::ranges::find(planned_, &test) == planned_.end())
         add_tests(test, test.left_out ? fmt::format("not in the profile {}", request_.profile) : why);
   }
 
@@ -351,6 +355,15 @@ class ThisHost final : public Surroundings {
 };
 
 }  // namespace
+
+double budget_of(const std::string& flag, const Profile* profile) {
+  constexpr double max_budget = 86400, usual_budget = 30;
+  if (flag.empty()) return profile ? profile->budget : usual_budget;
+  const double seconds = parse_flag("gate: --budget", flag, parse_seconds);
+  if (seconds <= 0 || seconds > max_budget)
+    throw UsageError(fmt::format("gate: --budget {}: must be above 0 and at most a day", one_line(flag)));
+  return seconds;
+}
 
 std::vector<std::string> Surroundings::other_jobs(const std::string& own) const {
   return gate::other_jobs(Root(), own);

@@ -32,6 +32,15 @@ struct Request {
   std::string remark = {};                 // of leave_environment()
 };
 
+// A host of a job that was judged with the job's other hosts (job.h).
+struct JobHost {
+  std::string host;
+  Fitness verdict = Fitness::unknown;
+  Fitness own = Fitness::unknown;  // by its own gate alone
+  bool absent = false;             // it did not answer
+  std::size_t gpus = 0;            // that its own gate tested
+};
+
 struct Answer {
   Decision decision;
   std::vector<TestOutcome> tests;
@@ -39,6 +48,8 @@ struct Answer {
   std::string past;                // what earlier gates of this host found
   std::optional<FuseAnswer> fuse;  // absent: nothing limits drains, or nobody asked
   double seconds = 0;
+  std::vector<JobHost> hosts = {};        // of a gate among the hosts of a job
+  std::vector<std::string> exclude = {};  // of them, those that the job should not use
 };
 
 // What a gate asks this host besides its trials. Tests make it up.
@@ -58,6 +69,9 @@ class Surroundings {
   // As computing_for().
   virtual Computing computing(const std::filesystem::path&, bool) const { return {}; }
 };
+
+// The seconds of --budget, else those of the profile, if there is one. Throws UsageError.
+double budget_of(const std::string& flag, const Profile* profile);
 
 // Runs the tests and decides. When it returns, no process that it started is left, except what the kernel does not let
 // die, and no file but the host's memory of past verdicts. Throws UsageError for what only shows then (floors of

@@ -6,12 +6,14 @@
 #include "harness/hosts/hostfile.h"
 #include "harness/hosts/slurm.h"
 #include "tests/support/refusal.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 
@@ -148,6 +150,23 @@ TEST(Slurm, NodeLists) {
     EXPECT_THAT(refusal([&] { read(bad); }), HasSubstr(std::string("SLURM_JOB_NODELIST=") + bad)) << bad;
 }
 
+TEST(Slurm, NodeListsAreWrittenAsShortAsTheyCanBeRead) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(node_list({"n23", "n17", "n17"}), "n[17,23]");
+  EXPECT_EQ(node_list({"n1"}), "n1");
+  EXPECT_EQ(node_list({"n8", "n9", "n10", "n11"}), "n[8-11]");
+  EXPECT_EQ(node_list({"n08", "n09", "n10", "m", "m2", "n1"}), "m,m2,n[1,08-10]");
+  EXPECT_EQ(node_list({"n9", "n010", "n99", "n0100"}), "n[9,99,010,0100]");
+  EXPECT_EQ(node_list({"fe80::1", "fe80::2", "10.0.0.1", "10.0.0.2"}), "10.0.0.[1-2],fe80::1,fe80::2");
+  EXPECT_EQ(node_list({}), "");
+  for (const Names& names : {Names{"n0", "n00", "n1", "n01", "n000"}, Names{"7", "8", "x"}, Names{"a-1.b", "a-2.b"},
+                             Names{"n999999999", "n1000000000", "n99999999999999999999"}}) {
+    Names read = parse_node_list(node_list(names), ""), sorted = names;
+    std::ranges::sort(read), std::ranges::sort(sorted);
+    EXPECT_EQ(read, sorted) << node_list(names);
+  }
+}
+
 TEST(Slurm, TasksPerNode) {
   const auto read = [](std::string_view text) { return parse_tasks_per_node(text, "SLURM_TASKS_PER_NODE"); };
   EXPECT_THAT(read("4"), ElementsAre(4));
@@ -236,6 +255,31 @@ TEST_F(HostfileOnDisk, IsNamedByTheFlagOrOpenMpisVariables) {
     EXPECT_THAT(named.origin, HasSubstr(variable));
     EXPECT_THAT(refusal([&] { find_allocation({}, of({{variable, "/nowhere/h"}})); }), HasSubstr(variable));
   }
+}
+
+TEST(Allocation, OnlyHostsThatPassed) {
+  const test::TemporaryFolder folder;
+  const auto passed = [&](const char* text) { std::ofstream(folder.path() / passed_file) << text; };
+  Allocation job;
+  job.source = LaunchSource::slurm;
+  job.origin = "Slurm job 17";
+  for (const char* name : {"n1", "n2", "n3"}) job.hosts.push_back({.name = name, .slots = 4, .user = {}});
+  const Environment none = of({}), inside = of({{"SLURM_JOB_ID", "17"}});
+  EXPECT_THAT(refusal([&] { only_passed(job, folder.path(), none); }), HasSubstr("no finished acceptance there"));
+  passed("");
+  EXPECT_THAT(refusal([&] { only_passed(job, folder.path(), none); }), HasSubstr("no host passed"));
+  passed("n9\n");
+  EXPECT_THAT(refusal([&] { only_passed(job, folder.path(), none); }),
+              HasSubstr("none of the hosts of Slurm job 17 passed there"));
+  passed("n3\nn1\nn9\n");
+  EXPECT_THAT(shown(only_passed(job, folder.path(), none).hosts), ElementsAre("n1:4", "n3:4"));
+  EXPECT_THAT(shown(only_passed(Allocation{.hosts = {{this_host(), {}, "", true}}}, folder.path(), none).hosts),
+              ElementsAre("n3", "n1", "n9"));
+  // A job of this host alone is not left.
+  EXPECT_THAT(refusal([&] {
+                only_passed(Allocation{.hosts = {{this_host(), {}, "", true}}}, folder.path(), inside);
+              }),
+              HasSubstr("passed there"));
 }
 
 TEST_F(HostfileOnDisk, ExcludesOtherLaunchers) {

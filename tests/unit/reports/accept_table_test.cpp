@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 namespace assay::report {
@@ -140,6 +141,32 @@ TEST(AcceptTable, FailedHostsComeFirstWithThePartToLookAt) {
   EXPECT_EQ(json["hosts"][0]["host"], "a");  // in the order of the hosts
   EXPECT_EQ(json["hosts"][1]["failed"]["culprits"],
             Json({{{"part", "gpu"}, {"device", "0000:5d:00.0"}, {"text", "GPU 1 (0000:5d:00.0)"}}}));
+}
+
+TEST(AcceptScreen, FitsOneScreenWhateverTheFleet) {
+  Acceptance all = example();
+  all.floors = "h100-sxm", all.hardware = "8 x NVIDIA H100";
+  for (int i = 0; i < 100; ++i) {
+    all.hosts.push_back(all.hosts[i % 4 == 0 ? 1 : 0]);
+    all.hosts.back().host = "n" + std::to_string(i);
+    all.notes.push_back("a note");
+  }
+  all.hosts[1].checks["host"].blame("gpu", "0000:1b:00.0");
+  all.hosts[0].checks["pairs"].note(Fitness::unsure, "the link is slow");
+  const std::string shown = render_terminal(accept_screen(all, "out"), {.width = unlimited_columns});
+  EXPECT_LE(std::ranges::count(shown, '\n'), 40) << shown;
+  EXPECT_THAT(shown,
+              testing::StartsWith("102 hosts of 8 x NVIDIA H100 · quick · 1 min 1 s · floors h100-sxm · NOT PASSED\n"
+                                  "hosts passed: 75 · failed: 26 · inconclusive: 1\n"));
+  EXPECT_THAT(shown,
+              HasSubstr("b, \"2\"  FAIL   GPU 0 (0000:1b:00.0)  host: 60 FLOP/s; required: at least 95 FLOP/s: gemm"));
+  EXPECT_THAT(shown, HasSubstr("-> vendor: evidence"));
+  EXPECT_THAT(shown, HasSubstr("and 7 more hosts: accept.html"));
+  EXPECT_THAT(shown, HasSubstr("and 95 more notes"));
+  EXPECT_THAT(shown, HasSubstr("next: sh out/drain.sh · out/passed.txt · evidence/ · accept.html"));
+  all.hosts.resize(1);
+  EXPECT_THAT(render_terminal(accept_screen(all, "out"), {.width = unlimited_columns}),
+              HasSubstr("a     inconclusive        pairs: the link is slow  -> measure again: --again a"));
 }
 
 TEST(AcceptTable, WhatComparingHostsCanFindAndWhatAllReachedAreTold) {

@@ -275,6 +275,14 @@ TEST(GpuEnergy, IsACounterDifferenceOverAtLeastASecond) {
   EXPECT_FALSE(mean_watts({"J", {0, 3}, {5, 5}}, 0, 3));
 }
 
+TEST(GpuLevels, AreOfTheReadingsInTheWindow) {
+  const std::map<std::string, Series> telemetry = {{"gpu_temperature", {"degC", {0, 1, 2, 9}, {50, 80, 89, 99}}},
+                                                   {"gpu_power", {"W", {0, 1, 2}, {100, 400, 500}}},
+                                                   {"gpu_clock", {"Hz", {1, 2}, {std::nullopt, 1.41e9}}}};
+  EXPECT_EQ(gpu_levels(telemetry, 1, 3), "89 degC, 1.41 GHz, 450 W");
+  EXPECT_EQ(gpu_levels(telemetry, 4, 5), "");
+}
+
 TEST(SlowedBy, NamesWhatLoweredClocksInTheWindow) {
   const std::map<std::string, Series> telemetry = {
       {"gpu_throttle_reasons", {"1", {0, 1, 2, 3, 4}, {0x40, 0x4, 0x20 | 0x4, std::nullopt, 0x80}}}};

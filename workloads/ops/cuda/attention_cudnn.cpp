@@ -220,7 +220,8 @@ std::vector<Candidate> candidates_of(const AttentionDesc& d, bool backward, std:
     add(true, 0, 3);
   } else {
     add(true, d.heads * keys * keys * 2, 2);
-    if (d.seq > tile) add(false, d.heads * keys * d.head_dim * static_cast<std::int64_t>(sizeof(float)), 2);
+    if (d.seq > tile && !by_heuristics())
+      add(false, d.heads * keys * d.head_dim * static_cast<std::int64_t>(sizeof(float)), 2);
   }
   return candidates;
 }

@@ -72,7 +72,9 @@ class PlanTimer final : public CandidateTimer {
 SearchResult choose_fastest(BlasPlan& plan, Device& device) {
   ASSAY_CHECK(plan.product().batch == 1, "cannot search for a batch of {}", plan.product().batch);
   const std::size_t offered = plan.candidates();
-  SearchResult result{true, offered == 1 ? "the only one" : fmt::format("fastest of {} by time", offered)};
+  SearchResult result{true, offered == 1      ? "the only one"
+                            : by_heuristics() ? fmt::format("the first of {} by the heuristics", offered)
+                                              : fmt::format("fastest of {} by time", offered)};
   const auto search = [&]() -> std::string {
     try {
       PlanTimer timer(plan, device);

@@ -18,7 +18,8 @@ AlgorithmCache& algorithms_of(const Device& device, const std::string& libraries
   std::unique_ptr<AlgorithmCache>& cache = caches[owner];
   if (!cache) {
     const char* folder = std::getenv("ASSAY_CACHE");
-    cache = std::make_unique<AlgorithmCache>(folder ? folder : "", owner);
+    // The choices of other processes are by time.
+    cache = std::make_unique<AlgorithmCache>(folder && !by_heuristics() ? folder : "", owner);
   }
   return *cache;
 }

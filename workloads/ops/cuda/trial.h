@@ -3,6 +3,7 @@
 
 #include "harness/core/dtype.h"
 #include "harness/device/device.h"
+#include "workloads/ops/algorithm_cache.h"
 #include "workloads/ops/cuda/cudnn/plan.h"
 #include "workloads/ops/tolerance.h"
 
@@ -83,7 +84,8 @@ template <typename Op>
 using TryOut = std::function<void(Op&)>;
 
 // The index of the fastest op, which `run(op)` enqueues on the stream; among ops within 1 % the one with the least
-// workspace. Nothing if no op ran: plans that cuDNN builds but cannot run are skipped.
+// workspace; the first that ran if by_heuristics(). Nothing if no op ran: plans that cuDNN builds but cannot run are
+// skipped.
 template <typename Op, typename Run>
 std::optional<std::size_t> fastest(Device& device, Stream& stream, const std::vector<std::unique_ptr<Op>>& ops,
                                    const Run& run) {
@@ -95,8 +97,10 @@ std::optional<std::size_t> fastest(Device& device, Stream& stream, const std::ve
   const double least = *std::min_element(seconds.begin(), seconds.end());
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < ops.size(); ++i)
-    if (std::isfinite(seconds[i]) && seconds[i] <= tolerance * least &&
-        (!best || ops[i]->workspace_bytes() < ops[*best]->workspace_bytes()))
+    if (std::isfinite(seconds[i]) && by_heuristics())
+      return i;
+    else if (std::isfinite(seconds[i]) && seconds[i] <= tolerance * least &&
+             (!best || ops[i]->workspace_bytes() < ops[*best]->workspace_bytes()))
       best = i;
   return best;
 }

@@ -2,6 +2,9 @@
 // interrupted.
 #include "harness/fitness/accept/accept.h"
 
+#include "harness/core/files.h"
+#include "harness/fitness/accept/again.h"
+#include "harness/fitness/accept/lists.h"
 #include "harness/json/members.h"
 #include "tests/support/refusal.h"
 #include "tests/support/runs.h"
@@ -316,6 +319,40 @@ TEST_F(Acceptances, ASlowFigureIsMeasuredOnceMoreOnItsHostAlone) {
   }
 }
 
+// A product of eight GPUs of a host, or of as many as the trial asks for.
+Record on_gpus(const std::string& host, int count) {
+  Record record = gemm_on(host, 1e11);
+  record.device = "cuda";
+  record.ranks.clear();
+  for (int i = 0; i < count; ++i)
+    record.ranks.push_back({i, host, "H100", 1.0, "", "0000:" + std::to_string(i) + "d:00.0"});
+  record.world_ranks = count;
+  return record;
+}
+
+TEST_F(Acceptances, AGpuThatHangsIsLeftOutSoThatTheOthersAreJudged) {
+  request_.device = DeviceKind::cuda, request_.ranks_per_host = 8;
+  trials_.answers["host"] = [](const Trial& trial) {
+    std::vector<Record> records;
+    for (const std::string& host : hosts_of(trial)) records.push_back(on_gpus(host, 8));
+    Record& hung = records.at(1);
+    hung.status = Status::error, hung.reason = "timeout: rank 5 on b", hung.metrics.clear();
+    hung.failure = {.kind = FailureKind::timeout, .rank = 5, .host = "b"};
+    return finished(trial, std::move(records));
+  };
+  trials_.answers["host-2"] = [](const Trial& trial) { return finished(trial, {on_gpus("b", trial.ranks.value())}); };
+  const Result result = accept();
+  EXPECT_THAT(trials_.asked, ElementsAre("audit", "host", "host-2", "pairs", "collectives"));
+  EXPECT_EQ(trials_.seen[1].ranks, 8);
+  EXPECT_EQ(trials_.seen[2].hosts, "b:8");
+  EXPECT_EQ(trials_.seen[2].ranks, 7);
+  EXPECT_EQ(trials_.seen[2].environment.at("ASSAY_GPUS"), "0,1,2,3,4,6,7");
+  EXPECT_EQ(state(result, "a", "host"), Fitness::pass);
+  EXPECT_EQ(state(result, "b", "host"), Fitness::fail);
+  EXPECT_THAT(result.table.hosts[1].checks.at("host").culprits,
+              ElementsAre(fitness::FailedPart{"gpu", "0000:5d:00.0"}));
+}
+
 TEST_F(Acceptances, ARunThatBreaksWithoutALostHostBlamesNoHost) {
   trials_.answers["host"] = [](const Trial&) {
     return TrialResult{.code = 4, .errors = "assay: b: no space left on device\n"};
@@ -365,6 +402,79 @@ TEST_F(Acceptances, WhatWasInterruptedGoesOnWhereItWas) {
   EXPECT_THAT(others.asked, ElementsAre("pairs", "collectives"));
   EXPECT_TRUE(second.table.finished);
   EXPECT_EQ(second.table.seconds, 5);
+}
+
+TEST_F(Acceptances, ARepairedHostIsAcceptedAgainWithPartnersAndTheOthersKeepTheirVerdict) {
+  hosts({"a", "b", "c", "d"});
+  trials_.answers["host"] = [](const Trial& trial) {
+    std::vector<Record> records;
+    for (const std::string& host : hosts_of(trial)) records.push_back(gemm_on(host, 1e11));
+    records[1].status = Status::failed, records[1].reason = "row 7";
+    return finished(trial, std::move(records));
+  };
+  const auto file = [&](const char* name) { return read_whole(folder_.path() / name, 10'000); };
+  EXPECT_EQ(accept().code(), ExitCode::failed);
+  EXPECT_EQ(file(failed_file), "b\n");
+  EXPECT_EQ(file(passed_file), "a\nc\nd\n");
+  EXPECT_THAT(file(drain_file), HasSubstr("each 'b' 'assay: host, failed in host'\n"));
+
+  Request request = request_;
+  request.state = read_state(folder_.path());
+  EXPECT_THROW(add_again(request, "x", folder_.path()), UsageError);
+  add_again(request, "b", folder_.path());
+  MadeUp others;
+  others.audit = trials_.audit;
+  others.ends_after = 2;
+  EXPECT_FALSE(run(request, others, folder_.path()).table.finished);
+  EXPECT_THROW(add_again(request, "b", folder_.path()), UsageError);  // it is not finished
+  MadeUp rest;
+  rest.audit = trials_.audit;
+  const Result result = go_on(rest);
+  EXPECT_THAT(others.asked, ElementsAre("audit", "host"));
+  EXPECT_THAT(rest.asked, ElementsAre("host", "pairs", "collectives"));
+  EXPECT_EQ(rest.seen[0].out.parent_path(), folder_.path() / "again-1");
+  EXPECT_EQ(rest.seen[0].hosts, "b:1,a:1,c:1,d:1");
+  EXPECT_EQ(result.code(), ExitCode::ok);
+  EXPECT_EQ(state(result, "b", "collectives"), Fitness::pass);
+  EXPECT_EQ(result.table.hosts[0].before, Hosts());
+  ASSERT_EQ(result.table.hosts[1].before.size(), 1U);
+  EXPECT_THAT(result.table.hosts[1].before[0], HasSubstr("host: wrong result"));
+  EXPECT_EQ(file(failed_file), "");
+  EXPECT_THAT(file(drain_file), HasSubstr("[ -z \"$undo\" ] || each 'b'\n"));
+}
+
+TEST(AcceptLists, HostileNamesAndTextsAreNoCommands) {
+  fitness::Acceptance table;
+  for (const char* name : {"n1", "n2;reboot", "$(reboot)", "n3\nreboot", "-n4"}) {
+    fitness::AcceptedHost& host = table.hosts.emplace_back();
+    host.host = name;
+    host.checks["host"].note(Fitness::fail, "slow");
+    host.checks["host"].blame("disk", "sda'; reboot #\n`reboot`");
+  }
+  const test::TemporaryFolder folder;
+  write_lists(table, folder.path());
+  EXPECT_EQ(read_whole(folder.path() / failed_file, 1000), "n1\n");
+  EXPECT_EQ(table.notes.size(), 4U);
+  const std::string script = drain_script(table);
+  EXPECT_THAT(script, HasSubstr("each 'n1' 'assay: disk sda'\\''; reboot #"));
+  EXPECT_EQ(script.find("\nreboot"), script.npos);
+  EXPECT_EQ(script.find("n2"), script.npos);
+}
+
+TEST_F(Acceptances, FloorsOfOtherHardwareAreRefusedBeforeAnythingIsMeasured) {
+  Floor floor;
+  floor.key = "gemm/*", floor.metric = "throughput", floor.unit = "FLOP/s", floor.limit = 1;
+  floor.source = "a test", floor.pointer = "/floors/0", floor.protocol = Json::object(), floor.hardware = {"*Zen 5*"};
+  request_.user = Floors{"f.json", "f", "", {floor}};
+  for (fitness::AuditedHost& host : trials_.audit.hosts) host.facts["cpu"] = "AMD Zen 5";
+  trials_.audit.hosts[0].facts["cpu"] = "AMD Zen 4";
+  const Result result = accept();
+  EXPECT_EQ(state(result, "a", "audit"), Fitness::unsure);
+  EXPECT_EQ(state(result, "b", "audit"), Fitness::pass);
+  EXPECT_EQ(state(result, "b", "host"), Fitness::pass);
+  request_.user->floors[0].hardware = {"*H100*"};
+  EXPECT_THAT(test::refusal([&] { settle(request_, trials_.audit); }),
+              HasSubstr("floors f (f.json) are for *H100*, and not for AMD Zen 4"));
 }
 
 TEST_F(Acceptances, AStageThatTheLevelRequiresAndCannotRunIsNoPass) {

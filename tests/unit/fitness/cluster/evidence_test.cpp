@@ -141,6 +141,14 @@ TEST_F(Evidence, HoldsWhatTheVendorAsksFor) {
   EXPECT_THAT(members.at("n1/environment.json"), HasSubstr("Linux"));
 }
 
+TEST_F(Evidence, TheLogOfTheManagementControllerIsAFileOfItsOwn) {
+  input_.audit->bmc = {"# the newest 200 entries; older ones are left out", "1 | Fan #0x30 | Lower Critical"};
+  const auto members = by_name(evidence_members(input_));
+  EXPECT_EQ(members.at("n1/bmc.txt"),
+            "# the newest 200 entries; older ones are left out\n1 | Fan #0x30 | Lower Critical\n");
+  EXPECT_THAT(members.at("n1/audit.json"), testing::Not(HasSubstr("Fan")));
+}
+
 TEST_F(Evidence, SerialsOnlyIfAskedFor) {
   const std::string without = by_name(evidence_members(input_)).at("n1/audit.json");
   EXPECT_THAT(without, Not(HasSubstr("S123")));

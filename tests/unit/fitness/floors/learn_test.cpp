@@ -115,6 +115,7 @@ TEST(Learn, TheFileIsRefusedByRecordsMeasuredOtherwise) {
     const RunSet runs(fleet(change));
     return check(runs, floors, {}).results.front().verdict;
   };
+  EXPECT_EQ(file["hardware"], Json(floors.floors.front().hardware));
   EXPECT_EQ(verdict({}), Fitness::pass);
   EXPECT_EQ(verdict([](Record& record) { *record.metrics.front().value *= 0.5; }), Fitness::fail);
   EXPECT_EQ(verdict([](Record& record) {

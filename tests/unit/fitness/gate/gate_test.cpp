@@ -270,6 +270,52 @@ TEST_F(Gates, OneGpuOfTwoIsTheJobsAndItsTrialsSeeNoOther) {
     }
 }
 
+std::string numbered_gpu(int number) { return "0000:" + std::to_string(number) + "d:00.0"; }
+
+TEST_F(Gates, EightGpusTakeAsLongAsOneAndOneThatHangsHoldsUpNoOther) {
+  const auto with_gpus = [&](int count) {
+    trials_ = MadeUp();
+    for (int i = 0; i < count; ++i)
+      trials_.inspection.gpus.push_back(
+          {.pci = numbered_gpu(i), .uuid = "GPU-" + std::to_string(i) + "abc", .name = "H100"});
+    // Each takes the seconds that the catalogue declares.
+    for (const auto& each : request_.catalogue.tests)
+      if (each.device == "cuda")
+        trials_.answers[each.cases] = [seconds = each.seconds](const Trial& trial) {
+          TrialResult result = result_of(trial, record_of(trial));
+          result.seconds = seconds;
+          return result;
+        };
+  };
+  with_gpus(1);
+  const double one = answer().seconds;
+  with_gpus(8);
+  const Answer eight = answer();
+  EXPECT_EQ(eight.decision.verdict, Fitness::pass);
+  EXPECT_LE(eight.seconds, 1.2 * one);
+  // The budget of the prolog suffices for them.
+  request_.budget = 20;
+  with_gpus(8);
+  const auto usual = trials_.answers["^gemm/"];
+  trials_.answers["^gemm/"] = [&](const Trial& trial) {
+    const auto gpu = trial.environment.find("CUDA_VISIBLE_DEVICES");
+    if (gpu == trial.environment.end() || gpu->second != "GPU-5abc") return usual(trial);
+    return TrialResult{.failure = Failure{.kind = FailureKind::timeout}};
+  };
+  const Answer held_up = answer();
+  EXPECT_LE(held_up.seconds, request_.budget + 1);
+  EXPECT_EQ(held_up.decision.verdict, Fitness::unsure);
+  for (const TestOutcome& test : held_up.tests) {
+    if (!test.test.starts_with("gpu-")) continue;
+    const bool hung = test.device == numbered_gpu(5);
+    EXPECT_EQ(test.state, !hung                     ? TestState::passed
+                          : test.test == "gpu-gemm" ? TestState::hung
+                                                    : TestState::not_run)
+        << test.test << " " << test.device << " " << test.reason;
+  }
+  EXPECT_THAT(found(held_up), Contains("gpu-test-hung"));
+}
+
 TEST_F(Gates, AnAuditThatBreaksIsNoHealthyMachine) {
   trials_.answers["audit"] = [](const Trial&) { return TrialResult{.code = 0, .output = "{"}; };
   Answer all = answer();
