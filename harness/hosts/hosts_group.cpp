@@ -10,10 +10,10 @@ namespace assay {
 
 namespace {
 
-// The user's settings for libraries that ranks use, which a remote host's shell does not have. Which GPUs a host has is
-// its own matter.
+// The user's settings for libraries that ranks use, which a remote host's shell does not have. Which GPUs a host has,
+// and what describes it in a drill, is its own matter.
 bool is_setting(std::string_view name) {
-  for (const char* own : {"ASSAY_HOST", "ASSAY_RSH", "CUDA_VISIBLE_DEVICES"})
+  for (const char* own : {"ASSAY_HOST", "ASSAY_ROOT", "ASSAY_RSH", "CUDA_VISIBLE_DEVICES"})
     if (name == own) return false;
   if (name.starts_with("OMPI_")) return false;  // mpirun passes these itself
   for (const char* prefix : {"ASSAY_", "NCCL_", "CUDA_", "CUBLAS", "CUDNN_", "OMP_"})

@@ -126,15 +126,12 @@ class OverHosts(AcceptCase):
 
     def has(self, name, *lines):
         """What is special about a host."""
-        self.hosts.profile(name, f"export ASSAY_ROOT={self.machines.get(name, self.machines['healthy'])}",
-                           f"export ASSAY_TCP_INTERFACES={self.interfaces()}", *lines)
-
-    def interfaces(self):
-        return ",".join(f"eth{link}" for link in range(self.LINKS))
+        self.hosts.profile(name, f"export ASSAY_ROOT={self.machines.get(name, self.machines['healthy'])}", *lines)
 
     def environment(self, **more):
-        return self.hosts.environment(**self.mark, ASSAY_ROOT=self.machines["healthy"],
-                                      ASSAY_TCP_INTERFACES=self.interfaces(), **more)
+        if self.LINKS > 1:
+            more["ASSAY_TCP_INTERFACES"] = ",".join(f"eth{link}" for link in range(self.LINKS))
+        return self.hosts.environment(**self.mark, ASSAY_ROOT=self.machines["healthy"], **more)
 
     def start_accept(self, *words, **env):
         process = subprocess.Popen(self.hosts.on("h1", BINARY_PATH, *words), cwd=self.folder, text=True, errors="replace",

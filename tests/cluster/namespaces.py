@@ -100,9 +100,16 @@ class Hosts:
                 ip("-n", self.switch, "link", "set", end, "master", f"br{link}", "up")
                 ip("-n", space, "addr", "add", self.address(name, link) + "/24", "dev", own)
                 ip("-n", space, "link", "set", own, "up")
+            # ip netns exec mounts it over /etc/hosts.
+            os.makedirs(self._etc(name))
+            with open(os.path.join(self._etc(name), "hosts"), "w") as file:
+                file.write("127.0.0.1 localhost\n" + "".join(f"{self.address(other)} {other}\n" for other in self.names))
         with open(self.rsh, "w") as file:
             file.write(REMOTE_SHELL.format(folder=self.folder, prefix=self.prefix, hosts=" ".join(self.names) + " silent:gone"))
         os.chmod(self.rsh, 0o755)
+
+    def _etc(self, name):
+        return f"/etc/netns/{self.prefix}{name}"
 
     def address(self, name, link=0):
         return f"10.{77 + link}.0.{self.names.index(name) + 1}"
@@ -182,4 +189,5 @@ class Hosts:
                 pass
         for name in [*self.names, "switch"]:
             ip("netns", "del", self.prefix + name, check=False)
+            shutil.rmtree(self._etc(name), ignore_errors=True)
         shutil.rmtree(self.folder, ignore_errors=True)
