@@ -112,17 +112,18 @@ void expect_moves(Communicator& comm, std::size_t count, DType dtype) {
   block_of(
       received, [&](int r, std::size_t i) { return given(r, me * count + i); }, "all_to_all");
 
-  // Rank r gets r + 1 times `count` elements of each.
+  // Rank r gets r + 1 units of each.
+  const std::size_t unit = count / ranks;
   std::vector<std::size_t> sent;
-  for (std::size_t r = 0; r < ranks; ++r) sent.push_back((r + 1) * count);
+  for (std::size_t r = 0; r < ranks; ++r) sent.push_back((r + 1) * unit);
   const std::vector<std::size_t> taken(ranks, sent[me]);
-  const auto skewed = contribution<T>(comm.rank(), count * ranks * (ranks + 1) / 2);
+  const auto skewed = contribution<T>(comm.rank(), unit * ranks * (ranks + 1) / 2);
   std::vector<T> uneven(ranks * sent[me]);
   comm.all_to_all_v(skewed.data(), sent, uneven.data(), taken, dtype, stream);
   for (std::size_t r = 0; r < ranks; ++r)
     expect_each(
         uneven, r * sent[me], sent[me],
-        [&](std::size_t i) { return given(static_cast<int>(r), me * (me + 1) / 2 * count + i); }, "all_to_all_v");
+        [&](std::size_t i) { return given(static_cast<int>(r), me * (me + 1) / 2 * unit + i); }, "all_to_all_v");
 
   for (int root = 0; root < n; ++root) {
     auto data = contribution<T>(comm.rank(), count);
