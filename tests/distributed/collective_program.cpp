@@ -22,7 +22,8 @@ class CollectivesOverMpi : public testing::Test {
 };
 
 TEST_F(CollectivesOverMpi, EveryOpTypeAndFormIsCorrect) {
-  for (const std::string op : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_recv"})
+  for (const std::string op :
+       {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "all_to_all_v", "send_recv"})
     for (const std::string dtype : {"f32", "bf16", "i64"})
       for (const bool in_place : {false, true})
         for (const std::string batching : {"batched", "isolated"})
@@ -32,7 +33,7 @@ TEST_F(CollectivesOverMpi, EveryOpTypeAndFormIsCorrect) {
             const test::Outcome out =
                 run({{"op", op}, {"dtype", dtype}, {"inplace", in_place}, {"batching", batching}, {"bytes", bytes}});
             if (out.skipped) {
-              // 8 bytes cannot always be divided between ranks; two ops have no in-place form.
+              // 8 bytes cannot always be divided between ranks; three ops have no in-place form.
               EXPECT_TRUE(bytes == 8 || in_place) << *out.skipped;
               continue;
             }
@@ -47,7 +48,8 @@ TEST_F(CollectivesOverMpi, EveryOpTypeAndFormIsCorrect) {
 }
 
 TEST_F(CollectivesOverMpi, AWrongElementOnTheLastRankFailsOnAllRanksAndIsNamed) {
-  for (const std::string op : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_recv"})
+  for (const std::string op :
+       {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "all_to_all_v", "send_recv"})
     for (const bool in_place : {false, true}) {
       SCOPED_TRACE(op);
       const test::Outcome out =

@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 from testbed import TestbedCase, alive, descendants, wait_for, workers  # noqa: E402
 
 QUICK = {"max_seconds": 0.05, "warmup_seconds": 0.001, "min_samples": 5, "target_relative_ci": 0.5}
-OPS = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_recv"]
+OPS = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_recv", "all_to_all_v"]
 
 
 class Gpus(TestbedCase):
@@ -37,9 +37,9 @@ class Gpus(TestbedCase):
                                bytes=1000003)
         self.assertEqual(done.returncode, 0, done.stderr + self.reason())
         records = self.records()
-        self.assertEqual(len(records), 3 * 6 * 2 * 2)
+        self.assertEqual(len(records), 3 * 7 * 2 * 2)
         measured = [record for record in records if record["status"] == "ok"]
-        self.assertEqual(len(measured), 3 * (6 + 4) * 2, "two calls have no in-place form")
+        self.assertEqual(len(measured), 3 * (7 + 4) * 2, "three calls have no in-place form")
         for record in measured:
             ranks = record["world"]["ranks"]
             self.assertEqual([check["passed"] for check in record["checks"]], [True] * (1 if record["params"]["inplace"] else 2))
@@ -95,7 +95,7 @@ class Gpus(TestbedCase):
                                buffers=["plain", "symmetric"])
         self.assertEqual(done.returncode, 0, done.stderr + self.reason())
         measured = [record for record in self.records() if record["status"] == "ok"]
-        self.assertEqual(len(measured), (1 + 2) * (6 + 4) * 2, "one rank registers nothing")
+        self.assertEqual(len(measured), (1 + 2) * (7 + 4) * 2, "one rank registers nothing")
         for record in measured:
             graph = record["params"]["batching"] == "graph"
             self.assertTrue(all(check["passed"] for check in record["checks"]), record["checks"])

@@ -3,6 +3,8 @@
 #include "harness/comm/forwarding_communicator.h"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -40,6 +42,14 @@ class StagedCommunicator final : public ForwardingCommunicator {
     const std::size_t bytes = all(count * size_of(dtype));
     both(send, bytes, receive, bytes,
          [&](const void* from, void* to) { inner_.all_to_all(from, to, count, dtype, *stream_); });
+  }
+  void all_to_all_v(const void* send, std::span<const std::size_t> sent, void* receive,
+                    std::span<const std::size_t> received, DType dtype, Stream&) override {
+    const auto bytes = [&](std::span<const std::size_t> blocks) {
+      return std::accumulate(blocks.begin(), blocks.end(), std::size_t{0}) * size_of(dtype);
+    };
+    both(send, bytes(sent), receive, bytes(received),
+         [&](const void* from, void* to) { inner_.all_to_all_v(from, sent, to, received, dtype, *stream_); });
   }
   void send(const void* data, std::size_t count, DType dtype, int to, Stream&) override {
     Buffer& buffer = staged_.emplace_back(on_device(data, count * size_of(dtype)));
