@@ -111,15 +111,12 @@ void run_order(WorkerLink& link, Order order, std::span<const Family> families,
 void use_named_gpus() {
   const char* wanted = std::getenv("ASSAY_GPUS");
   if (!wanted) return;
-  const char* shown = std::getenv("CUDA_VISIBLE_DEVICES");
-  const std::vector<std::string> names = split_commas(shown ? shown : "");
-  std::vector<std::string> left;
-  for (const std::string& word : split_commas(wanted)) {
-    const auto index = whole_number<std::size_t>(word);
-    if (index && *index < names.size())
-      left.push_back(names[*index]);
-    else if (!shown)
-      left.push_back(word);
+  std::vector<std::string> left = split_commas(wanted);
+  if (const char* shown = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    const std::vector<std::string> names = split_commas(shown);
+    for (const std::string& word : std::exchange(left, {}))
+      if (const auto index = whole_number<std::size_t>(word); index && *index < names.size())
+        left.push_back(names[*index]);
   }
   ::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
   ::setenv("CUDA_VISIBLE_DEVICES", joined(left, ",").c_str(), 1);

@@ -35,8 +35,6 @@ using Hosts = std::set<std::string>;
 // A driver, a firmware or a setting that changed on hosts.
 struct Changed {
   std::string fact, before, after;
-
-  std::string text() const { return fmt::format("{} {} -> {}", fact, before, after); }
   auto operator<=>(const Changed&) const = default;
 };
 
@@ -72,98 +70,73 @@ std::map<Changed, Hosts> changes_of(const fitness::AuditedFleet& base, const fit
   return changes;
 }
 
-// "all 64 hosts", "62 of 64 hosts".
-std::string on_hosts(std::size_t some, std::size_t all) {
-  return some == all ? "all " + plural(static_cast<std::int64_t>(all), "host")
-                     : fmt::format("{} of {} hosts", some, all);
-}
-
-// What one case did on each host.
-struct FleetCase {
-  const Compared* first = nullptr;
-  std::map<Direction, Hosts> by;
-  std::map<Direction, std::vector<double>> ratios;
-  Hosts hosts;
-
-  std::string title() const {
-    return fmt::format("{}, {}", case_title(*first->pair->base->record), first->pair->metric->name);
-  }
-};
-
 std::string host_of(const Entry& entry) {
   const std::vector<std::string> hosts = entry.record->identity().hosts;
   return hosts.empty() ? std::string() : hosts.front();
 }
 
+// What moved, and where.
+struct Moved {
+  int order = 0;  // states, what no longer holds, slower, faster, what was not compared, facts
+  std::string what, how;
+  auto operator<=>(const Moved&) const = default;
+};
+
 class FleetComparison {
  public:
-  FleetComparison(const AcceptanceFolder& base, const AcceptanceFolder& head, const Comparison& figures,
-                  const CompareOptions& options)
-      : base_(base), head_(head), figures_(figures), options_(options), changes_(changes_of(base.audit, head.audit)) {
+  FleetComparison(const AcceptanceFolder& base, const AcceptanceFolder& head, const Comparison& figures)
+      : counts_(figures.counts), changes_(changes_of(base.audit, head.audit)) {
     const std::map<std::string, std::string> after(head.hosts.begin(), head.hosts.end());
-    for (const auto& [host, state] : base.hosts) {
-      const auto found = after.find(host);
-      if (found == after.end())
-        only_base_.push_back(host);
+    for (const auto& [host, state] : base.hosts)
+      if (const auto found = after.find(host); found != after.end())
+        add_states(host, rows_[host] = {.before = state, .after = found->second});
       else
-        rows_[host] = {.before = state, .after = found->second};
-    }
+        only_["base"].push_back(host);
     for (const auto& [host, state] : head.hosts)
-      if (!rows_.contains(host)) only_head_.push_back(host);
-    for (const Compared& one : figures.compared) {
-      if (!one.pair->headline) continue;
-      const std::string host = host_of(*one.pair->base);
-      const Direction verdict = one.judgement.verdict;
-      Row& row = rows_[host];
-      ++row.counts[verdict];
-      row.worst = std::min(row.worst, one.change.ratio);
-      FleetCase& fleet = cases_[{one.pair->base->record->key, one.pair->metric->name}];
-      if (!fleet.first) fleet.first = &one;
-      fleet.hosts.insert(host), fleet.by[verdict].insert(host);
-      fleet.ratios[verdict].push_back(one.change.ratio);
+      if (!rows_.contains(host)) only_["head"].push_back(host);
+    for (const Compared& one : figures.compared)
+      if (one.pair->headline) add_figure(one);
+    for (const Broken& one : figures.pairing.broken) {
+      ++rows_[host_of(*one.entry)].broken;
+      add(1, case_title(*one.entry->record), one.text, host_of(*one.entry));
     }
-    for (const Broken& one : figures.pairing.broken) ++rows_[host_of(*one.entry)].broken;
+    for (const LeftOut& one : figures.pairing.left_out)
+      add(4, case_title(*one.entry->record), "not compared: " + one.reason, host_of(*one.entry));
     for (const auto& [changed, hosts] : changes_)
       for (const std::string& host : hosts)
-        if (const auto row = rows_.find(host); row != rows_.end()) row->second.changed.push_back(&changed);
+        if (const auto row = rows_.find(host); row != rows_.end()) {
+          row->second.changed.push_back(&changed);
+          add(5, changed.fact, fmt::format("{} -> {}", changed.before, changed.after), host);
+        }
   }
 
-  CompareResult result() const {
-    CompareResult result{.document = {}, .counts = figures_.counts};
-    for (const auto& [host, row] : rows_) {
-      if (row.before != "pass" || row.after == "pass") continue;
-      ++(row.after == "fail" ? result.counts.hosts_failed : result.counts.hosts_unsure);
-    }
+  CompareResult result(const std::string& headline, double tolerance) {
+    CompareResult result{.document = {}, .counts = counts_};
     Document& document = result.document;
     document.title = "Assay comparison of acceptances";
-    document.headline = fmt::format("base: {} · head: {} · {} in both", side(base_), side(head_),
-                                    plural(static_cast<std::int64_t>(rows_.size()), "host"));
-    add_only(document);
-    add_states(document);
-    add_moved(document);
-    add_hosts(document);
-    add_cases(document);
-    add_changes(document);
-    add_broken(document);
-    const CompareCounts& n = result.counts;
+    document.headline =
+        headline + fmt::format(" · {} in both", plural(static_cast<std::int64_t>(rows_.size()), "host"));
+    Section section{"moved", "What moved, on how many hosts", {}};
+    for (const char* side : {"base", "head"}) {
+      document.members[fmt::format("only_{}", side)] = only_[side];
+      if (!only_[side].empty())
+        section.blocks.push_back(
+            Text{fmt::format("only in {}: {}", side, one_line(joined(only_[side]), 1000)), Tone::warn});
+    }
+    if (moved_.empty())
+      section.blocks.push_back(Text{"Nothing by more than the tolerance, and no fact of the audits."});
+    else
+      section.blocks.push_back(moved_table());
+    document.sections.push_back(std::move(section));
+    document.sections.push_back({"hosts", "Host by host", {hosts_table()}, rows_.size() <= max_rows});
+    const CompareCounts& n = counts_;
     document.verdict = fmt::format(
         "hosts that passed and now fail: {} · cases on hosts slower: {} · faster: {} · same: {} · cannot say: {} · no "
         "longer holds: {} · left out: {} · tolerance {}",
-        n.hosts_failed, n.slower, n.faster, n.same, n.unknown, n.broken, n.left_out,
-        format_percent(options_.tolerance));
-    const ExitCode code = n.exit_code();
-    document.tone = code == ExitCode::ok ? Tone::good : code == ExitCode::failed ? Tone::bad : Tone::warn;
-    document.members["counts"] = {{"hosts_failed", n.hosts_failed},
-                                  {"hosts_unsure", n.hosts_unsure},
-                                  {"slower", n.slower},
-                                  {"faster", n.faster},
-                                  {"same", n.same},
-                                  {"cannot_say", n.unknown},
-                                  {"maybe_slower", n.unknown_slow},
-                                  {"broken", n.broken},
-                                  {"left_out", n.left_out},
-                                  {"tolerance", options_.tolerance},
-                                  {"exit_code", static_cast<int>(code)}};
+        n.hosts_failed, n.slower, n.faster, n.same, n.unknown, n.broken, n.left_out, format_percent(tolerance));
+    document.tone = n.exit_code() == ExitCode::ok       ? Tone::good
+                    : n.exit_code() == ExitCode::failed ? Tone::bad
+                                                        : Tone::warn;
     return result;
   }
 
@@ -175,200 +148,105 @@ class FleetComparison {
     double worst = 1;
     std::vector<const Changed*> changed = {};
 
-    bool moved() const { return before != after || broken > 0 || counts.contains(Direction::slower); }
+    int count(Direction direction) const { return counts.contains(direction) ? counts.at(direction) : 0; }
     // Hosts that passed and no longer do come first, then those that are slower.
     auto order() const {
-      return std::tuple(!(before == "pass" && after == "fail"), !(before == "pass" && after != "pass"), before == after,
-                        -broken, counts.contains(Direction::slower) ? -counts.at(Direction::slower) : 0);
+      const bool passed = before == "pass" && after != "pass";
+      return std::tuple(!(passed && after == "fail"), !passed, before == after, -broken, -count(Direction::slower));
     }
-    int count(Direction direction) const { return counts.contains(direction) ? counts.at(direction) : 0; }
   };
 
-  static std::string side(const AcceptanceFolder& one) { return one_line(one.dir.string(), 80); }
-
-  std::vector<std::pair<std::string, const Row*>> ordered() const {
-    std::vector<std::pair<std::string, const Row*>> rows;
-    for (const auto& [host, row] : rows_) rows.emplace_back(host, &row);
-    std::ranges::stable_sort(rows, {}, [](const auto& one) { return one.second->order(); });
-    return rows;
+  void add(int order, std::string what, const std::string& how, const std::string& host) {
+    moved_[{order, one_line(what, 120), one_line(how, 200)}].insert(host);
   }
 
-  // What changed on these hosts, the most frequent first: "driver 570.86.15 -> 580.65.06 on all 62".
-  std::vector<std::string> causes(const Hosts& hosts) const {
-    std::vector<std::pair<std::size_t, std::string>> found;
+  void add_states(const std::string& host, const Row& row) {
+    if (row.before == row.after) return;
+    add(0, "host " + host, fmt::format("{} -> {}", row.before, row.after), host);
+    if (row.before == "pass") ++(row.after == "fail" ? counts_.hosts_failed : counts_.hosts_unsure);
+  }
+
+  void add_figure(const Compared& one) {
+    const std::string host = host_of(*one.pair->base);
+    const Direction verdict = one.judgement.verdict;
+    Row& row = rows_[host];
+    ++row.counts[verdict];
+    row.worst = std::min(row.worst, one.change.ratio);
+    const std::string title = fmt::format("{}, {}", case_title(*one.pair->base->record), one.pair->metric->name);
+    ++measured_[title];
+    if (verdict != Direction::slower && verdict != Direction::faster) return;
+    add(verdict == Direction::slower ? 2 : 3, title, std::string(name_of(verdict)), host);
+    ratios_[{title, verdict}].push_back(one.change.ratio);
+  }
+
+  // What changed on these hosts, the most frequent first: "driver 570.86.15 -> 580.65.06 on all of them".
+  std::string causes(const Hosts& hosts) const {
+    std::multimap<std::size_t, std::string, std::greater<>> found;
     for (const auto& [changed, on] : changes_) {
       const auto both =
           static_cast<std::size_t>(std::ranges::count_if(on, [&](const auto& h) { return hosts.contains(h); }));
+      const std::string where = both == hosts.size() ? std::string("all of them") : fmt::format("{} of them", both);
       if (both > 0)
-        found.emplace_back(both, fmt::format("{} on {}", changed.text(),
-                                             both == hosts.size() ? "all of them" : fmt::format("{} of them", both)));
+        found.emplace(both, fmt::format("{} {} -> {} on {}", changed.fact, changed.before, changed.after, where));
     }
-    std::ranges::stable_sort(found, std::greater(), &std::pair<std::size_t, std::string>::first);
     std::vector<std::string> texts;
-    for (auto& [count, text] : found) texts.push_back(std::move(text));
-    return texts;
+    for (const auto& [count, text] : found)
+      if (texts.size() < max_causes) texts.push_back(text);
+    return joined(texts, "; ") + (found.size() > max_causes ? and_more(found.size(), max_causes) : "");
   }
 
-  std::string with_causes(std::string text, const Hosts& hosts) const {
-    std::vector<std::string> why = causes(hosts);
-    const std::size_t all = why.size();
-    why.resize(std::min(all, max_causes));
-    for (const std::string& one : why) text += "; " + one;
-    if (all > max_causes) text += "; " + plural(static_cast<std::int64_t>(all - max_causes), "more change");
-    return text;
-  }
-
-  void add_only(Document& document) const {
-    Section section{"only", "", {}};
-    for (const auto& [name, hosts] : {std::pair("base", &only_base_), std::pair("head", &only_head_)}) {
-      document.members[fmt::format("only_{}", name)] = *hosts;
-      if (!hosts->empty())
-        section.blocks.push_back(Text{fmt::format("only in {}: {}", name, one_line(joined(*hosts), 1000)), Tone::warn});
+  Table moved_table() const {
+    Table table{"moved", "", {{"what"}, {"how"}, {"hosts"}, {"changed", "changed there"}}};
+    for (const auto& [moved, hosts] : moved_) {
+      std::string how = moved.how;
+      const bool figure = moved.order == 2 || moved.order == 3;
+      const Direction direction = moved.order == 2 ? Direction::slower : Direction::faster;
+      if (figure)
+        how = fmt::format("{} {}", format_percent(std::abs(median(ratios_.at({moved.what, direction})) - 1)), how);
+      const auto all = figure ? measured_.at(moved.what) : rows_.size();
+      std::string on = hosts.size() == all ? fmt::format("all {}", all) : fmt::format("{} of {}", hosts.size(), all);
+      if (moved.order == 0) on = *hosts.begin();
+      const Tone tone = moved.order < 3 ? Tone::bad : moved.order == 3 ? Tone::good : Tone::plain;
+      table.rows.push_back(
+          {{moved.what}, {how, nullptr, tone}, {on, Json(hosts)}, {moved.order == 5 ? "" : causes(hosts)}});
     }
-    if (!section.blocks.empty()) document.sections.push_back(std::move(section));
+    return table;
   }
 
-  void add_states(Document& document) const {
-    Table table{"states", "", {{"host"}, {"base"}, {"head"}, {"changed"}}};
-    for (const auto& [host, row] : ordered())
-      if (row->before != row->after)
-        table.rows.push_back({{one_line(host, 80), host},
-                              {row->before},
-                              {row->after, nullptr,
-                               row->after == "pass"   ? Tone::good
-                               : row->after == "fail" ? Tone::bad
-                                                      : Tone::warn},
-                              {with_causes("", {host}).erase(0, 2)}});
-    if (!table.rows.empty()) document.sections.push_back({"states", "Hosts whose state changed", {std::move(table)}});
-  }
-
-  void add_moved(Document& document) const {
-    List list{"moved", {}};
-    for (const Direction direction : {Direction::slower, Direction::faster})
-      for (const auto& [key, one] : cases_) {
-        const auto found = one.by.find(direction);
-        if (found == one.by.end()) continue;
-        const double ratio = median(one.ratios.at(direction));
-        list.items.push_back(
-            with_causes(fmt::format("{}: {} {} on {}", one.title(), format_percent(std::abs(ratio - 1)),
-                                    name_of(direction), on_hosts(found->second.size(), one.hosts.size())),
-                        found->second));
-      }
-    if (list.items.empty()) list.items.emplace_back("no figure by more than the tolerance");
-    document.sections.push_back({"moved", "What moved, on how many hosts", {std::move(list)}});
-  }
-
-  void add_hosts(Document& document) const {
-    Table table{"hosts",
-                "",
-                {{"host"},
-                 {"base"},
-                 {"head"},
-                 right("slower"),
-                 right("faster"),
-                 right("same"),
-                 right("cannot_say", "cannot say"),
-                 right("broken", "no longer holds"),
-                 right("worst"),
-                 {"changed"}}};
-    for (const auto& [host, row] : ordered()) {
+  Table hosts_table() const {
+    Table table{"hosts", "", {{"host"}, {"base"}, {"head"}}};
+    for (const char* number : {"slower", "faster", "same", "cannot say", "no longer holds", "worst"})
+      table.columns.push_back(right(number));
+    table.columns.push_back({"changed"});
+    std::vector<std::pair<std::string, const Row*>> rows;
+    for (const auto& [host, row] : rows_) rows.emplace_back(host, &row);
+    std::ranges::stable_sort(rows, {}, [](const auto& one) { return one.second->order(); });
+    for (const auto& [host, row] : rows) {
       std::vector<std::string> texts;
       Json data = Json::array();
       for (const Changed* one : row->changed) {
-        texts.push_back(one->text());
+        texts.push_back(fmt::format("{} {} -> {}", one->fact, one->before, one->after));
         data.push_back({{"fact", one->fact}, {"base", one->before}, {"head", one->after}});
       }
-      const int slower = row->count(Direction::slower);
-      table.rows.push_back({{one_line(host, 80), host, row->moved() ? Tone::bad : Tone::plain},
-                            {row->before},
-                            {row->after},
-                            count_cell(slower, slower > 0 ? Tone::bad : Tone::plain),
-                            count_cell(row->count(Direction::faster)),
-                            count_cell(row->count(Direction::same)),
-                            count_cell(row->count(Direction::unknown)),
-                            count_cell(row->broken, row->broken > 0 ? Tone::bad : Tone::plain),
-                            row->counts.empty() ? no_cell() : Cell{change_text(row->worst, {}), row->worst},
-                            {one_line(joined(texts, "; "), 200), std::move(data)}});
+      std::vector<Cell> cells{{one_line(host, 80), host}, {row->before}, {row->after}};
+      for (const Direction each : {Direction::slower, Direction::faster, Direction::same, Direction::unknown})
+        cells.push_back(
+            count_cell(row->count(each), row->count(each) > 0 && each == Direction::slower ? Tone::bad : Tone::plain));
+      cells.push_back(count_cell(row->broken, row->broken > 0 ? Tone::bad : Tone::plain));
+      cells.push_back(row->counts.empty() ? no_cell() : Cell{change_text(row->worst, {}), row->worst});
+      cells.push_back({one_line(joined(texts, "; "), 200), std::move(data)});
+      table.rows.push_back(std::move(cells));
     }
-    const bool many = table.rows.size() > max_rows;
-    if (many) document.sections.push_back({"many_hosts", "", {Text{"a row for each host: --html, --md or --json"}}});
-    document.sections.push_back({"hosts", "Host by host", {std::move(table)}, !many});
+    return table;
   }
 
-  void add_cases(Document& document) const {
-    Table table{"cases",
-                "",
-                {{"case"},
-                 {"metric"},
-                 right("hosts"),
-                 right("slower"),
-                 right("faster"),
-                 right("same"),
-                 right("cannot_say", "cannot say"),
-                 right("ratio", "speed"),
-                 {"changed"}}};
-    for (const auto& [key, one] : cases_) {
-      std::vector<double> all;
-      Hosts moved;
-      for (const auto& [direction, ratios] : one.ratios) all.insert(all.end(), ratios.begin(), ratios.end());
-      const auto count = [&](Direction direction) {
-        const auto found = one.by.find(direction);
-        return count_cell(found == one.by.end() ? 0 : static_cast<std::int64_t>(found->second.size()),
-                          found == one.by.end() ? Tone::plain : tone_of(direction));
-      };
-      for (const Direction direction : {Direction::slower, Direction::faster})
-        if (const auto found = one.by.find(direction); found != one.by.end())
-          moved.insert(found->second.begin(), found->second.end());
-      const std::vector<std::string> why = causes(moved);
-      table.rows.push_back({case_cell(*one.first->pair->base->record),
-                            {one.first->pair->metric->name},
-                            count_cell(static_cast<std::int64_t>(one.hosts.size())),
-                            count(Direction::slower),
-                            count(Direction::faster),
-                            count(Direction::same),
-                            count(Direction::unknown),
-                            {change_text(median(all), {}), median(all)},
-                            {one_line(joined(why, "; "), 400), why}});
-    }
-    if (!table.rows.empty())
-      document.sections.push_back({"cases", "Case by case", {std::move(table)}, table.rows.size() <= max_rows});
-  }
-
-  void add_changes(Document& document) const {
-    Table table{"changes", "", {{"fact"}, {"base"}, {"head"}, {"hosts"}}};
-    for (const auto& [changed, hosts] : changes_)
-      table.rows.push_back(
-          {{changed.fact}, {changed.before}, {changed.after}, {on_hosts(hosts.size(), rows_.size()), Json(hosts)}});
-    Section section{"changes", "What changed on the hosts", {}};
-    if (table.rows.empty())
-      section.blocks.push_back(Text{"Nothing that the audits of both say."});
-    else
-      section.blocks.push_back(std::move(table));
-    document.sections.push_back(std::move(section));
-  }
-
-  void add_broken(Document& document) const {
-    Table table{"broken", "", {{"host"}, {"case"}, {"what"}}};
-    for (const Broken& one : figures_.pairing.broken)
-      table.rows.push_back({{host_of(*one.entry)}, case_cell(*one.entry->record), {one_line(one.text, 400)}});
-    if (!table.rows.empty()) document.sections.push_back({"broken", "No longer holds", {std::move(table)}});
-    Table left{"left_out", "", {{"host"}, {"case"}, {"side"}, {"reason"}}};
-    for (const LeftOut& one : figures_.pairing.left_out)
-      left.rows.push_back(
-          {{host_of(*one.entry)}, case_cell(*one.entry->record), {one.side}, {one_line(one.reason, 400)}});
-    if (left.rows.empty()) return;
-    const bool many = left.rows.size() > max_rows / 10;
-    document.sections.push_back({"left_out", "Figures that were not compared", {std::move(left)}, !many});
-  }
-
-  const AcceptanceFolder& base_;
-  const AcceptanceFolder& head_;
-  const Comparison& figures_;
-  const CompareOptions& options_;
+  CompareCounts counts_;
   std::map<Changed, Hosts> changes_;
   std::map<std::string, Row> rows_;
-  std::map<std::pair<std::string, std::string>, FleetCase> cases_;  // by key and metric
-  std::vector<std::string> only_base_, only_head_;
+  std::map<Moved, Hosts> moved_;
+  std::map<std::string, std::size_t> measured_;  // hosts by case
+  std::map<std::pair<std::string, Direction>, std::vector<double>> ratios_;
+  std::map<std::string, std::vector<std::string>> only_;  // hosts by side
 };
 
 std::vector<RunData> runs_of(const AcceptanceFolder& one, const AcceptanceFolder& other) {
@@ -436,7 +314,9 @@ CompareResult compare_acceptances(const AcceptanceFolder& base, const Acceptance
                                   const CompareOptions& options, Injected handling) {
   const RunSet before(runs_of(base, head), handling), after(runs_of(head, base), handling);
   const Comparison figures = compare_sides(before, after, options.tolerance);
-  return FleetComparison(base, head, figures, options).result();
+  const auto side = [](const AcceptanceFolder& one) { return one_line(one.dir.string(), 80); };
+  return FleetComparison(base, head, figures)
+      .result(fmt::format("base: {} · head: {}", side(base), side(head)), options.tolerance);
 }
 
 }  // namespace assay::report

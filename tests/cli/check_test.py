@@ -109,8 +109,8 @@ class Check(AssayCase):
         self.check("r")
 
     def test_floors_of_other_hardware_judge_nothing(self):
-        def on(device):
-            return self.record(device="cuda", ranks=[{"rank": 0, "host": "a", "device": device, "median": 1.0}])
+        def on(device, host="a"):
+            return self.record(device="cuda", ranks=[{"rank": 0, "host": host, "device": device, "median": 1.0}])
         self.floors(self.floor(required=False), hardware=["*H100*HBM3", "*H100*SXM*"])
         for device in ("NVIDIA H100 80GB HBM3", "nvidia h100 sxm5"):
             self.run_dir(on(device))
@@ -122,10 +122,9 @@ class Check(AssayCase):
         self.refused("check", "r", "--floors", "h100-sxm", "--pack", "p.tar", says=["floors h100-sxm", "not for NVIDIA H200"])
         self.assertFalse((self.dir / "p.tar").exists())
         # Beside one that they are for, the other is not judged by them.
-        self.run_dir(on("NVIDIA H100 SXM5"), on("NVIDIA H200"))
-        self.check("r")
-        self.run_dir(on("NVIDIA H100 SXM5"), on(""))
-        self.check("r")
+        for device, seen in (("NVIDIA H200", "NVIDIA H200"), ("", "the record names none")):
+            self.run_dir(on("NVIDIA H100 SXM5"), on(device, "b"))
+            self.assertIn(f"other hardware: {seen}, the floor is for *H100*HBM3, *H100*SXM*", " ".join(self.check("r").split()))
         self.floors(self.floor(), hardware=[""])
         self.refused("check", "r", "--floors", "f.json", says=["/hardware/0", "is empty"])
 
@@ -319,8 +318,9 @@ class Check(AssayCase):
     def test_the_fp8_floors_are_for_fast_accumulation_alone(self):
         """Their sources set fast accumulation: a healthy GPU is slower with full accumulation, which must not fail."""
         def product(accumulation, value):
+            ranks = [{"rank": 0, "host": "a", "device": "NVIDIA H100 80GB HBM3" if name == "h100-sxm" else "NVIDIA H200", "median": 1.0}]
             key = KEY.replace("bf16", "fp8_e4m3") + f"/accumulation={accumulation}/gpus=each"
-            return self.record(key, value, (0.99 * value, 1.01 * value), device="cuda", protocol={"data": "normal"})
+            return self.record(key, value, (0.99 * value, 1.01 * value), device="cuda", protocol={"data": "normal"}, ranks=ranks)
         for name, below in (("h100-sxm", 1.15e15), ("h200-sxm", 1.16e15)):
             for records, verdict in (([product("full", 1.1e15)], "not judged"),
                                      ([product("full", 1.1e15), product("fast", 1.29e15)], "pass"),

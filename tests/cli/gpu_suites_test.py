@@ -44,6 +44,16 @@ class GpuSuites(AssayCase):
     def figure(self, record, name):
         return self.metrics(record)[name]
 
+    def test_gpus_that_are_left_out(self):
+        for more, uuids in [({"ASSAY_GPUS": "0,2"}, [0, 2]), ({"ASSAY_GPUS": "1,0", "CUDA_VISIBLE_DEVICES": "3,2"}, [2, 3])]:
+            record, = self.ok({"family": "memory", "op": "read", "bytes": "64KiB"}, emulation="devices=4", more=more, words=("--ranks", "2"))
+            self.assertEqual([rank["uuid"][:12] for rank in record["ranks"]], [f"GPU-0000000{gpu}" for gpu in uuids])
+
+    def test_a_collective_without_direct_copies(self):
+        entry = {"family": "collective", "op": "all_reduce", "bytes": "64KiB", "p2p": ["auto", "off"]}
+        keys = [record["key"] for record in self.ok(entry, emulation="devices=2", words=("--ranks", "2"))]
+        self.assertEqual(["/p2p=off" in key for key in keys], [False, True], keys)
+
     def test_memory(self):
         ops = ["read", "write", "copy", "scale", "add", "triad", "dot"]
         for record in self.ok({"family": "memory", "op": ops, "bytes": "64KiB"}):

@@ -165,6 +165,13 @@ def readers(scratch):
         # The state names files by their whole paths.
         yield Reader(f"accept {name}", [*words[:-1], "out", "--json"], files_below(folder / "out", "out"), None,
                      {"ASSAY_RSH": "/bin/false", "ASSAY_LAUNCH_LIMIT": "2", **root}, every=2)
+    hosts = [{"host": host, "state": "pass"} for host in "abc"]
+    table = {"accept.json": json.dumps({"schema": 1, "verdict": "pass", "hosts": hosts}).encode()}
+    accepted = {f"{side}/{path}": content for side in ("base", "head")
+                for path, content in {**files_below(scratch / "healthy/out", "."), **table}.items()}
+    accepted = {path.replace("/./", "/"): content for path, content in accepted.items()}
+    yield Reader("compare acceptances", ["compare", "--base", "base", "--head", "head", "--json"], accepted,
+                 "^head/(accept|audit|state|host/)")
     yield Reader("ab", ["ab", "--a", "cat a", "--b", "cat b", "--budget", "300ms", "--json"],
                  {"a": b"solve 2 s lower\n", "b": b"solve 2.5 s lower\n"}, "^b", every=10)
     yield Reader("list", ["list", "hardware", "--json"], files_below(configs, "configs"), "hardware/l4", {"ASSAY_CONFIGS": "configs"},

@@ -24,8 +24,6 @@ namespace {
 
 constexpr const char* job_plan = "gate-job";
 constexpr const char* of_pairs = "op=(pairwise|rails)/";
-constexpr const char* of_all = "op=all_reduce/";
-constexpr std::size_t max_group = 32;       // hosts that exchange messages with each other
 constexpr double max_start_seconds = 10;    // of all hosts, for a measurement
 constexpr double end_seconds = 1;           // that a measurement gets to end its processes
 constexpr double share_of_pairs = 0.5;      // of the time of a measurement, at least
@@ -165,80 +163,43 @@ class JobGate {
     return trial;
   }
 
-  // Hosts that other ports of the same switch separate, as far as their numbers say, are in one group.
-  static std::vector<std::vector<std::string>> groups_of(const std::vector<std::string>& hosts) {
-    std::vector<std::vector<std::string>> groups((hosts.size() + max_group - 1) / max_group);
-    for (std::size_t i = 0; i < hosts.size(); ++i) groups[i % groups.size()].push_back(hosts[i]);
-    return groups;
+  void not_measured(const std::string& why) {
+    evidence_.unseen.push_back("the hosts were not measured together: " + one_line(why));
   }
 
   void measure_together() {
-    std::vector<std::string> hosts = present();
-    if (hosts.size() < 2) return not_measured("fewer than two hosts are left");
-    auto groups = groups_of(hosts);
-    // One group can do all at once; else the all-reduce of all comes first.
-    if (groups.size() > 1) judge({{hosts, of_all}});
-    std::vector<std::pair<std::vector<std::string>, std::string>> asked;
-    for (auto& group : groups) asked.emplace_back(std::move(group), groups.size() > 1 ? of_pairs : "");
-    if (!judge(asked)) return;
-    // Hosts that were lost leave the others to be measured.
-    hosts = present();
-    if (hosts.size() >= 2) judge({{hosts, groups.size() > 1 ? of_pairs : ""}});
-  }
-
-  void not_measured(const std::string& why) {
-    evidence_.unseen.push_back("the hosts were not measured together: " + why);
-  }
-
-  // Measures groups of hosts at the same time. True if it has to be done again because hosts were lost.
-  bool judge(const std::vector<std::pair<std::vector<std::string>, std::string>>& groups) {
-    if (trials_.interrupted()) return false;
-    if (left() <= 0) return not_measured("no time is left in the budget"), false;
-    const Clock::time_point began = trials_.now();
-    std::vector<Trial> trials;
-    for (const auto& [hosts, filter] : groups) trials.push_back(trial_of(hosts, filter));
-    std::vector<TrialResult> results = trials_.run(trials);
-    const double taken = std::chrono::duration<double>(trials_.now() - began).count();
-    bool lost = false;
-    std::vector<fitness::WorldChecks> worlds(groups.size());
-    std::set<std::string> slow;
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      TrialResult& result = results[i];
-      const auto& hosts = groups[i].first;
-      if (result.ended)
-        for (const std::string& host : result.ended->lost)
-          if (std::ranges::find(hosts, host) != hosts.end()) lose(host, last_lines(result.errors, 1)), lost = true;
-      if (lost) continue;
-      if (!result.run || !result.complete) {
-        const bool late = result.failure && result.failure->kind == FailureKind::timeout;
-        not_measured(late ? fmt::format("not done after {}", format_seconds(taken))
-                          : one_line(last_lines(result.errors, 1)));
-      }
-      if (!result.run) continue;
-      worlds[i] = fitness::judge_world(*result.run, hosts, floors());
-      slow.insert(worlds[i].slow.begin(), worlds[i].slow.end());
+    std::vector<std::string> hosts;
+    std::optional<TrialResult> result;
+    // Hosts that are lost leave the others to be measured once more.
+    for (int tries = 0; tries < 2 && hosts != present(); ++tries) {
+      hosts = present();
+      if (hosts.size() < 2) return not_measured("fewer than two hosts are left");
+      if (left() <= 0) return not_measured("no time is left in the budget");
+      result = std::move(trials_.run({trial_of(hosts, "")}).front());
+      if (result->ended)
+        for (const std::string& host : result->ended->lost)
+          if (std::ranges::find(hosts, host) != hosts.end()) lose(host, last_lines(result->errors, 1));
     }
-    if (lost) return true;
+    if (!result->run || !result->complete) {
+      const bool late = result->failure && result->failure->kind == FailureKind::timeout;
+      not_measured(late ? fmt::format("not done after {}", format_seconds(result->seconds))
+                        : last_lines(result->errors, 1));
+    }
+    if (result->run && hosts == present()) judge(std::move(*result->run), hosts, result->seconds);
+  }
+
+  void judge(RunData run, const std::vector<std::string>& hosts, double seconds) {
+    fitness::WorldChecks world = fitness::judge_world(run, hosts, floors());
+    const std::set<std::string> slow = world.slow;
     bool sure = slow.empty();
-    if (!slow.empty() && share_of_pairs * taken < left()) sure = measure_again(slow, groups, results, worlds);
-    for (const fitness::WorldChecks& world : worlds)
-      for (const auto& [host, check] : world.checks) note(host, check, sure || !slow.contains(host));
-    return false;
-  }
-
-  // The slow ones with partners of all groups. False if that did not come to its end.
-  bool measure_again(const std::set<std::string>& slow,
-                     const std::vector<std::pair<std::vector<std::string>, std::string>>& groups,
-                     std::vector<TrialResult>& results, std::vector<fitness::WorldChecks>& worlds) {
-    const std::vector<std::string> hosts = fitness::with_partners(slow, present());
-    const TrialResult again = std::move(trials_.run({trial_of(hosts, of_pairs)}).front());
-    if (!again.run || !again.complete) return false;
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      if (worlds[i].slow.empty()) continue;
-      fitness::keep_better_pairs(*results[i].run, *again.run, worlds[i].slow);
-      worlds[i] = fitness::judge_world(std::move(*results[i].run), groups[i].first, floors());
+    if (!sure && share_of_pairs * seconds < left()) {
+      const TrialResult again =
+          std::move(trials_.run({trial_of(fitness::with_partners(slow, hosts), of_pairs)}).front());
+      sure = again.run && again.complete;
+      if (sure) fitness::keep_better_pairs(run, *again.run, slow);
+      if (sure) world = fitness::judge_world(std::move(run), hosts, floors());
     }
-    return true;
+    for (const auto& [host, check] : world.checks) note(host, check, sure || !slow.contains(host));
   }
 
   fitness::StageFloors floors() const { return {.pair_share = pair_share, .families = request_.families}; }

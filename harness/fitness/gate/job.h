@@ -24,10 +24,9 @@ std::vector<std::string> words_for_host(const Request& request, double seconds);
 using Ask = std::function<std::vector<HostAnswer>(const Allocation&, const std::vector<std::string>&, double seconds)>;
 
 // Half of the budget is for each host by itself. A host whose own gate found hard evidence, or that did not answer, is
-// left out of the second half: an all-reduce of all hosts, and messages between every two of them, in groups of at most
-// 32 that work at the same time. Who is slow is decided as by `assay accept`, and after a second measurement with other
-// partners; if no time is left for that, the host is only suspect. Answer::hosts and Answer::exclude are set. `folder`
-// takes the runs.
+// left out of the second half: messages between every two of the others, and an all-reduce of all. Who is slow is
+// decided as by `assay accept`, and after a second measurement with other partners; if no time is left for that, the
+// host is only suspect. Answer::hosts and Answer::exclude are set. `folder` takes the runs.
 Answer run_job_gate(const Request& request, const Allocation& job, const std::string& hostfile, Trials& trials,
                     const Ask& ask, const std::filesystem::path& folder);
 // By children of this process.

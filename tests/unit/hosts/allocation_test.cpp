@@ -264,6 +264,8 @@ TEST(Allocation, OnlyHostsThatPassed) {
   job.source = LaunchSource::slurm;
   job.origin = "Slurm job 17";
   for (const char* name : {"n1", "n2", "n3"}) job.hosts.push_back({.name = name, .slots = 4, .user = {}});
+  Allocation here;
+  here.hosts = {{this_host(), {}, "", true}};
   const Environment none = of({}), inside = of({{"SLURM_JOB_ID", "17"}});
   EXPECT_THAT(refusal([&] { only_passed(job, folder.path(), none); }), HasSubstr("no finished acceptance there"));
   passed("");
@@ -273,13 +275,9 @@ TEST(Allocation, OnlyHostsThatPassed) {
               HasSubstr("none of the hosts of Slurm job 17 passed there"));
   passed("n3\nn1\nn9\n");
   EXPECT_THAT(shown(only_passed(job, folder.path(), none).hosts), ElementsAre("n1:4", "n3:4"));
-  EXPECT_THAT(shown(only_passed(Allocation{.hosts = {{this_host(), {}, "", true}}}, folder.path(), none).hosts),
-              ElementsAre("n3", "n1", "n9"));
+  EXPECT_THAT(shown(only_passed(here, folder.path(), none).hosts), ElementsAre("n3", "n1", "n9"));
   // A job of this host alone is not left.
-  EXPECT_THAT(refusal([&] {
-                only_passed(Allocation{.hosts = {{this_host(), {}, "", true}}}, folder.path(), inside);
-              }),
-              HasSubstr("passed there"));
+  EXPECT_THAT(refusal([&] { only_passed(here, folder.path(), inside); }), HasSubstr("passed there"));
 }
 
 TEST_F(HostfileOnDisk, ExcludesOtherLaunchers) {

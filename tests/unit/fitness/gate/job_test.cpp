@@ -53,7 +53,7 @@ TrialResult pairs_of(const Trial& trial, const std::string& slow_host) {
   return result;
 }
 
-class MadeUp final : public Trials {
+class JobTrials final : public Trials {
  public:
   std::vector<TrialResult> run(const std::vector<Trial>& trials) override {
     std::vector<TrialResult> results;
@@ -110,7 +110,7 @@ struct JobTest : testing::Test {
     return std::ranges::find(answer.hosts, host, &JobHost::host)->verdict;
   }
 
-  MadeUp trials;
+  JobTrials trials;
   Request request;
   Allocation job;
   std::map<std::string, HostAnswer> said;
@@ -204,16 +204,6 @@ TEST_F(JobTest, WhatWasNotMeasuredTogetherDoesNotPass) {
   const Answer answer = run();
   EXPECT_EQ(answer.decision.verdict, Fitness::unknown);
   EXPECT_THAT(answer.decision.why_not, HasSubstr("not measured together: not done after 14 s"));
-}
-
-TEST_F(JobTest, ManyHostsExchangeMessagesInGroupsAtTheSameTime) {
-  set_hosts(70);
-  trials.answer = [](const Trial& trial, std::size_t) { return pairs_of(trial, "n5"); };
-  const Answer answer = run();
-  EXPECT_THAT(answer.exclude, ElementsAre("n5"));
-  ASSERT_EQ(trials.seen.size(), 6u);  // all of them (and n5 again), three groups, and n5 again
-  EXPECT_EQ(names_in(trials.seen[0].hosts).size(), 70u);
-  EXPECT_EQ(names_in(trials.seen[2].hosts).size(), 24u);
 }
 
 TEST(FindJob, IsTheStepOfSrunAndNeitherABatchScriptNorAProlog) {
