@@ -50,7 +50,7 @@ class GpuSuites(AssayCase):
             self.assertEqual([rank["uuid"][:12] for rank in record["ranks"]], [f"GPU-0000000{gpu}" for gpu in uuids])
 
     def test_a_gpu_that_two_cases_waited_for_holds_up_no_third(self):
-        entry = {"family": "memory", "op": ["read", "write", "copy"], "bytes": "64KiB", "timeout": "1s"}
+        entry = {"family": "memory", "op": ["read", "write", "copy"], "bytes": "64KiB", "timeout": "3s"}
         done, records = self.run_plan(entry, emulation="devices=2", words=("--ranks", "2", "--inject", "hang"))
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertEqual([(record["failure"]["kind"], record["failure"]["rank"]) for record in records], [("timeout", 1)] * 3)
