@@ -190,11 +190,11 @@ class Accept(AssayCase):
         # The others still take a rank for each GPU.
         self.assertEqual(sorted(record["world"]["ranks"] for record in self.records("out/host")), [1, 2])
 
-    def alone_and_together(self, device, ranks, **env):
+    def alone_and_together(self, device, members, **env):
         """The evidence of a host whose plan measures every rank alone and all at once."""
-        self.plan({"family": "memory", "op": "copy", "bytes": "1MiB", "gpus": ["each", "together"], **ranks},
+        self.plan({"family": "memory", "op": "copy", "bytes": "1MiB", "gpus": ["each", "together"]},
                   name="levels/both.json", protocol={"max_seconds": "50ms", "warmup_seconds": "1ms", "min_samples": 3})
-        self.level(host=["both"], training=[])
+        self.level(host=["both"], training=[], **members)
         self.accept("--device", device, "--out", "out", code=0, env=env)
         (checks,) = self.table().values()
         for record in self.records("out/host"):
@@ -208,7 +208,7 @@ class Accept(AssayCase):
 
     @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
     def test_what_the_ranks_of_a_cpu_host_reach_alone_and_all_at_once(self):
-        said = self.alone_and_together("cpu", {"ranks": 2})
+        said = self.alone_and_together("cpu", {"ranks_per_host": {"cpu": 2}})
         self.assertRegex(said, r"bandwidth: all 2 at once reach \S+ % of what each reaches alone; least rank")
         self.assertEqual(sorted("gpus=" in record["key"] for record in self.records("out/host")), [False, True])
 

@@ -49,6 +49,15 @@ class GpuSuites(AssayCase):
             record, = self.ok({"family": "memory", "op": "read", "bytes": "64KiB"}, emulation="devices=4", more=more, words=("--ranks", "2"))
             self.assertEqual([rank["uuid"][:12] for rank in record["ranks"]], [f"GPU-0000000{gpu}" for gpu in uuids])
 
+    def test_a_gpu_that_two_cases_waited_for_holds_up_no_third(self):
+        entry = {"family": "memory", "op": ["read", "write", "copy"], "bytes": "64KiB", "timeout": "3s"}
+        done, records = self.run_plan(entry, emulation="devices=2", words=("--ranks", "2", "--inject", "hang"))
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertEqual([(record["failure"]["kind"], record["failure"]["rank"]) for record in records], [("timeout", 1)] * 3)
+        reasons = [record["reason"] for record in records]   # each says for how long it waited
+        self.assertEqual(reasons[1], reasons[2])
+        self.assertFalse(records[2]["spans"])
+
     def test_a_collective_without_direct_copies(self):
         entry = {"family": "collective", "op": "all_reduce", "bytes": "64KiB", "p2p": ["auto", "off"]}
         keys = [record["key"] for record in self.ok(entry, emulation="devices=2", words=("--ranks", "2"))]

@@ -43,7 +43,8 @@ std::vector<PlannedCase> planned(const Request& request, std::string_view stage,
 bool measures(const Request& request, std::string_view stage, const PlannedCase& planned, const Floor& floor) {
   const bool alone = runs_alone(stage);
   const auto nodes = alone ? 1 : static_cast<int>(request.state.hosts.size());
-  if (floor.relative && (!alone || request.state.hosts.size() < fitness::min_fleet)) return false;
+  const auto compared = std::max(request.state.hosts.size(), static_cast<std::size_t>(planned.ranks));
+  if (floor.relative && (!alone || compared < fitness::min_fleet)) return false;
   return floor.nodes.value_or(nodes) == nodes && floor.ranks.value_or(planned.ranks) == planned.ranks &&
          fitness::key_matches(floor.key, planned.key);
 }
