@@ -374,7 +374,7 @@ class Schedulers(AssayCase):
     def test_lists_of_hosts_by_verdict(self):
         out, done = self.judged("audit")
         self.assertEqual([(out / name).read_text() for name in ("passed.txt", "failed.txt", "unsure.txt")], ["", "a,b,c\n", "d\n"])
-        self.assertIn(f"next: sh {out}/drain.sh · {out}/passed.txt · evidence/ · accept.html", done.stdout)
+        self.assertIn(f"next: sh {out}/drain.sh · {out}/evidence · {out}/accept.html", done.stdout)
         out, done = self.judged("healthy", code=0)
         self.assertEqual((out / "passed.txt").read_text(), "a\nb\nc\n")
         self.assertEqual((out / "failed.txt").read_text(), "")

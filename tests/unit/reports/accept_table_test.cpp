@@ -163,7 +163,7 @@ TEST(AcceptScreen, FitsOneScreenWhateverTheFleet) {
   EXPECT_THAT(shown, HasSubstr("-> vendor: evidence"));
   EXPECT_THAT(shown, HasSubstr("and 7 more hosts: accept.html"));
   EXPECT_THAT(shown, HasSubstr("and 95 more notes"));
-  EXPECT_THAT(shown, HasSubstr("next: sh out/drain.sh · out/passed.txt · evidence/ · accept.html"));
+  EXPECT_THAT(shown, HasSubstr("next: sh out/drain.sh · out/evidence · out/passed.txt · out/accept.html"));
   all.hosts.resize(1);
   EXPECT_THAT(render_terminal(accept_screen(all, "out"), {.width = unlimited_columns}),
               HasSubstr("a     inconclusive        pairs: the link is slow  -> measure again: --again a"));
