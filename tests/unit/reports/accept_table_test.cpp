@@ -159,7 +159,7 @@ TEST(AcceptScreen, FitsOneScreenWhateverTheFleet) {
               testing::StartsWith("102 hosts of 8 x NVIDIA H100 · quick · 1 min 1 s · floors h100-sxm · NOT PASSED\n"
                                   "hosts passed: 75 · failed: 26 · inconclusive: 1\n"));
   EXPECT_THAT(shown,
-              HasSubstr("b, \"2\"  FAIL   GPU 0 (0000:1b:00.0)  host: 60 FLOP/s; required: at least 95 FLOP/s: gemm"));
+              HasSubstr("b, \"2\"  FAIL  GPU 0 (0000:1b:00.0)  host: 60 FLOP/s; required: at least 95 FLOP/s: gemm"));
   EXPECT_THAT(shown, HasSubstr("-> vendor: evidence"));
   EXPECT_THAT(shown, HasSubstr("and 7 more hosts: accept.html"));
   EXPECT_THAT(shown, HasSubstr("and 95 more notes"));
