@@ -280,10 +280,11 @@ Document accept_screen(const Acceptance& acceptance, const std::string& dir) {
     say_line("note: " + one_line(acceptance.notes[i], 200));
   if (acceptance.notes.size() > max_notes_shown)
     say_line(fmt::format("and {}: accept.html", plural(acceptance.notes.size() - max_notes_shown, "more note")));
-  const bool failed = acceptance.fitness() == Fitness::fail;
-  if (acceptance.finished)
-    say_line(fmt::format("next: {}{}/passed.txt · {}accept.html", failed ? fmt::format("sh {}/drain.sh · ", dir) : "",
-                         dir, failed ? "evidence/ · " : ""));
+  std::vector<std::string> next;
+  if (acceptance.fitness() == Fitness::fail) next = {fmt::format("sh {}/drain.sh", dir), dir + "/evidence"};
+  if (bad < acceptance.hosts.size()) next.push_back(dir + "/passed.txt");
+  next.push_back(dir + "/accept.html");
+  if (acceptance.finished) say_line("next: " + joined(next, " · "));
   document.sections.push_back(std::move(screen));
   return document;
 }

@@ -98,11 +98,7 @@ Request make_request(const Options& options) {
                     request.allocation.origin));
   const bool undecided = device.empty() || device == "auto";
   const bool others = !request.allocation.only_here();
-  const std::string floors = word(options.floors, before ? before->floors : "");
-  if (!floors.empty()) request.user = fitness::find_floors(floors);
   request.asks_hosts = others && !before && device != "cpu";
-  const bool bound = request.user && !request.user->floors.front().hardware.empty();
-  request.audits_first = request.asks_hosts || (bound && !before);
   request.device = others && undecided ? DeviceKind::cpu : choose_device(undecided ? "auto" : device);
   try {
     request.level = read_level(level, request.device);
@@ -111,6 +107,10 @@ Request make_request(const Options& options) {
     throw UsageError(fmt::format("--resume {}: it began with {}", options.resume, error.what()));
   }
   request.ranks_per_host = request.level.cpu_ranks;
+  const std::string floors = word(options.floors, before ? before->floors : "");
+  if (!floors.empty()) request.user = fitness::find_floors(floors);
+  const bool bound = request.user && !request.user->floors.front().hardware.empty();
+  request.audits_first = request.asks_hosts || (bound && !before);
   if (!request.level.fleet.empty()) request.fleet = fitness::load_floors(request.level.fleet);
   if (request.device == DeviceKind::cuda && before && before->ranks_per_host > 0) {
     request.ranks_per_host = before->ranks_per_host;

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t max_named = 3;  // in a line; the document lists all
 
 std::string short_title(const Floor& floor) {
-  const std::string filters = filters_text(floor);
+  const std::string filters = one_line(filters_text(floor), 60);  // learned floors have many
   return fmt::format("{} {}{}", one_line(floor.key, 200), one_line(floor.metric, 80),
                      filters.empty() ? "" : " with " + filters);
 }

@@ -159,11 +159,11 @@ TEST(AcceptScreen, FitsOneScreenWhateverTheFleet) {
               testing::StartsWith("102 hosts of 8 x NVIDIA H100 · quick · 1 min 1 s · floors h100-sxm · NOT PASSED\n"
                                   "hosts passed: 75 · failed: 26 · inconclusive: 1\n"));
   EXPECT_THAT(shown,
-              HasSubstr("b, \"2\"  FAIL   GPU 0 (0000:1b:00.0)  host: 60 FLOP/s; required: at least 95 FLOP/s: gemm"));
+              HasSubstr("b, \"2\"  FAIL  GPU 0 (0000:1b:00.0)  host: 60 FLOP/s; required: at least 95 FLOP/s: gemm"));
   EXPECT_THAT(shown, HasSubstr("-> vendor: evidence"));
   EXPECT_THAT(shown, HasSubstr("and 7 more hosts: accept.html"));
   EXPECT_THAT(shown, HasSubstr("and 95 more notes"));
-  EXPECT_THAT(shown, HasSubstr("next: sh out/drain.sh · out/passed.txt · evidence/ · accept.html"));
+  EXPECT_THAT(shown, HasSubstr("next: sh out/drain.sh · out/evidence · out/passed.txt · out/accept.html"));
   all.hosts.resize(1);
   EXPECT_THAT(render_terminal(accept_screen(all, "out"), {.width = unlimited_columns}),
               HasSubstr("a     inconclusive        pairs: the link is slow  -> measure again: --again a"));
