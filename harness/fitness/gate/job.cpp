@@ -123,7 +123,7 @@ class JobGate {
     if (of.own != Fitness::unknown) return;
     const Json& notes = member(answer, "/notes");
     const std::string why =
-        notes.empty() ? std::string("it does not say why") : text_member(notes, fmt::format("/{}", notes.size() - 1));
+        notes.is_array() && !notes.empty() ? scalar_text(notes.back()) : std::string("it does not say why");
     evidence_.unseen.push_back(fmt::format("{} was not judged: {}", host, one_line(why)));
   }
 
