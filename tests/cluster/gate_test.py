@@ -71,7 +71,7 @@ class GateInSlurm(ClusterCase):
 
 
 class GateOfAJob(ClusterCase):
-    BUDGET = 40
+    BUDGET = 90
 
     @classmethod
     def setUpClass(cls):

@@ -68,7 +68,7 @@ class InSlurm(ClusterCase):
         """The end of a job of four nodes that judges them first, by their audits alone."""
         folder = os.path.dirname(os.path.realpath(os.environ["ASSAY"]))
         job = self.batch(f"set -- {command}; . {CONFIGS}/assay-gated.sbatch\n", "-N4", "--ntasks-per-node=1", env={
-            "PATH": f"{folder}:{slurm.SEARCH}", "ASSAY_GATE_FLAGS": "--profile health", "ASSAY_GATE_BUDGET": "40s", **env})
+            "PATH": f"{folder}:{slurm.SEARCH}", "ASSAY_GATE_FLAGS": "--profile health", "ASSAY_GATE_BUDGET": "90s", **env})
         return self.end_of(job), self.status_of(job)
 
     def test_a_job_that_gates_its_hosts_starts_on_those_that_are_left(self):

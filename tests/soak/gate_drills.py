@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
@@ -81,11 +82,11 @@ def machine():
 
 
 def page(rows, found, sound, options):
-    lines = ["# Drills of the gate", "",
-             f"Made by `./dev drills --tries {options.tries} --sound {options.sound} --out docs/gate-drills.md` on "
-             f"{datetime.date.today()}, {machine()}, {options.at_once} gates at a time. The faults of an audit are files of a made-up "
-             "machine (`configs/gate-faults.json`), those of tests are injected into the test (`assay gate --inject NAME`). Seconds "
-             "are those of the whole command; what hangs takes its budget, here 8 s.", "",
+    how = (f"Made by `./dev drills --tries {options.tries} --sound {options.sound} --at-once {options.at_once} --out "
+           f"docs/gate-drills.md` on {datetime.date.today()}, {machine()}. The faults of an audit are files of a made-up machine "
+           "(`configs/gate-faults.json`), those of tests are injected into the test (`assay gate --inject NAME`). Seconds are those of "
+           "the whole command; what hangs takes its budget, here 8 s.")
+    lines = ["# Drills of the gate", "", *textwrap.wrap(how, 120), "",
              "| code | fault | test | found | verdict | median s | longest s |", "|---|---|---|---|---|---|---|"]
     for row in rows:
         tries = found.get(row["id"])
@@ -99,7 +100,7 @@ def page(rows, found, sound, options):
     for row in rows:
         if row["id"] not in found:
             why = WHERE["gpu"] if row["test"].startswith("gpu-") else WHERE.get(row["test"])
-            lines.append(f"| {row['code']} | `{row['id']}` | {why or 'cannot be caused without breaking a machine'} |")
+            lines.append(f"| {row['code']} | `{row['id']}` | {why or 'no drill causes it'} |")
     lines += ["", "## Sound machines", "", "| machine | gates | drained | others |", "|---|---|---|---|"]
     for name, verdicts in sound:
         others = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items() if verdict != "drain")

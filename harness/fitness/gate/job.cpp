@@ -123,7 +123,7 @@ class JobGate {
     if (of.own != Fitness::unknown) return;
     const Json& notes = member(answer, "/notes");
     const std::string why =
-        notes.empty() ? std::string("it does not say why") : text_member(notes, fmt::format("/{}", notes.size() - 1));
+        notes.is_array() && !notes.empty() ? scalar_text(notes.back()) : std::string("it does not say why");
     evidence_.unseen.push_back(fmt::format("{} was not judged: {}", host, one_line(why)));
   }
 
@@ -168,6 +168,7 @@ class JobGate {
   }
 
   void measure_together() {
+    if (job_.hosts.size() < 2) return;
     std::vector<std::string> hosts;
     std::optional<TrialResult> result;
     // Hosts that are lost leave the others to be measured once more.
@@ -199,6 +200,10 @@ class JobGate {
       if (sure) fitness::keep_better_pairs(run, *again.run, slow);
       if (sure) world = fitness::judge_world(std::move(run), hosts, floors());
     }
+    // What broke for all hosts alike, or was skipped, says nothing of any.
+    const auto unsure = [](const auto& one) { return one.second.state == Fitness::unsure; };
+    if (slow.empty() && std::ranges::all_of(world.checks, unsure))
+      return not_measured(joined(world.checks.begin()->second.evidence, "; "));
     for (const auto& [host, check] : world.checks) note(host, check, sure || !slow.contains(host));
   }
 
@@ -234,7 +239,7 @@ class JobGate {
 std::optional<Allocation> find_job(const std::string& hostfile, const Environment& environment) {
   if (hostfile.empty() && !environment("SLURM_STEP_NUM_TASKS")) return std::nullopt;
   Allocation job = find_allocation(hostfile.empty() ? std::nullopt : std::optional<fs::path>(hostfile), environment);
-  if (job.hosts.size() < 2 || job.source == LaunchSource::environment) return std::nullopt;
+  if (job.only_here() || job.source == LaunchSource::environment) return std::nullopt;
   return job;
 }
 

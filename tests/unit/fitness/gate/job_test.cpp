@@ -206,6 +206,19 @@ TEST_F(JobTest, WhatWasNotMeasuredTogetherDoesNotPass) {
   EXPECT_THAT(answer.decision.why_not, HasSubstr("not measured together: not done after 14 s"));
 }
 
+TEST_F(JobTest, WhatIsSkippedOnAllHostsDoesNotPass) {
+  trials.answer = [](const Trial& trial, std::size_t) {
+    TrialResult result = pairs_of(trial, "");
+    result.run->records[0].status = Status::skipped;
+    result.run->records[0].reason = "no MPI";
+    return result;
+  };
+  const Answer answer = run();
+  EXPECT_EQ(answer.decision.verdict, Fitness::unknown);
+  EXPECT_THAT(answer.decision.why_not, HasSubstr("no MPI"));
+  EXPECT_THAT(answer.decision.findings, IsEmpty());
+}
+
 TEST(FindJob, IsTheStepOfSrunAndNeitherABatchScriptNorAProlog) {
   const auto job = [](std::map<std::string, std::string> variables) {
     return find_job("", [variables](const char* name) {
