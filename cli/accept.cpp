@@ -90,6 +90,10 @@ Command accept_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("accept", "Accept a cluster: audit, every host, pairs, collectives, training");
   app->add_option("--hostfile", options->hostfile, "Hosts, one per line; default: those of the Slurm job, or this one")
       ->type_name("FILE");
+  app->add_option("--topology", options->topology,
+                  "Leaf switches, as in Slurm's topology.conf; default: what Slurm says")
+      ->type_name("FILE")
+      ->check(not_empty);
   app->add_option("--level", options->level, "quick or day, or a file like those in configs/accept")
       ->type_name("LEVEL|FILE");
   app->add_option("--floors", options->floors, "A floors file, or the name of one in configs/floors")

@@ -18,7 +18,7 @@ namespace assay::accept {
 
 // As typed.
 struct Options {
-  std::string hostfile, level, floors, expect, out, resume, device;
+  std::string hostfile, topology, level, floors, expect, out, resume, device;
   bool with_serials = false, dry_run = false;
 };
 

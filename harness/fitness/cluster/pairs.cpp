@@ -39,6 +39,8 @@ struct Links {
 
   // A figure as a time, and a time as a figure.
   double inverse(double value) const { return higher ? 1 / value : value; }
+  // With the digits that a time of RailTimes has.
+  double figure(double time) const { return std::stod(fmt::format("{:.6g}", inverse(time))); }
 };
 
 std::optional<Links> links_of(const Record& record) {
@@ -63,6 +65,35 @@ std::optional<Links> links_of(const Record& record) {
   return links;
 }
 
+// The number of each host's leaf switch, for explain_slow_links(); one of its own where it is not known.
+std::vector<std::size_t> leaf_numbers(const std::vector<std::string>& hosts, const Leaves* leaves) {
+  std::vector<std::size_t> numbers;
+  std::map<std::string, std::size_t> known;
+  for (const std::string& host : hosts) {
+    const auto leaf = leaves ? leaves->find(host) : Leaves::const_iterator();
+    const bool has = leaves && leaf != leaves->end();
+    numbers.push_back(has ? known.try_emplace(leaf->second, numbers.size()).first->second : numbers.size());
+  }
+  return numbers;
+}
+
+SlowSwitch slow_switch(const Record& record, const Links& links, const SlowCause& cause, const Leaves& leaves) {
+  SlowSwitch one;
+  one.leaf = leaves.at(links.hosts[cause.hosts.front()]);
+  one.key = record.key;
+  for (const std::size_t host : cause.hosts) one.hosts.push_back(links.hosts[host]);
+  std::set<std::string> others;  // other leaves; "" for a host without one
+  for (const std::string& host : links.hosts)
+    if (const auto leaf = leaves.find(host); leaf == leaves.end() || leaf->second != one.leaf)
+      others.insert(leaf == leaves.end() ? "" : leaf->second);
+  // Of only two switches either may be the slow one.
+  if (others.size() == 1 && !others.begin()->empty()) one.leaf += " or " + *others.begin(), one.hosts = links.hosts;
+  if (!record.rails.empty()) one.rail = cause.rail;
+  one.share = 1 / std::max(cause.sending, cause.receiving);
+  one.slow = cause.slow, one.links = cause.links;
+  return one;
+}
+
 // Shows the worst port of each host by its fastest link, in the slower direction.
 void show_best(const Record& record, const Links& links, double limit, HostChecks& checks) {
   for (std::size_t host = 0; host < links.hosts.size(); ++host)
@@ -79,24 +110,27 @@ void show_best(const Record& record, const Links& links, double limit, HostCheck
         to.of = fmt::format("{} best {}{}", record.key, sends ? "in sending" : "in receiving",
                             record.rails.empty() ? "" : fmt::format(" on rail {}", rail));
         to.unit = record.matrix->unit;
-        to.figure = links.inverse(best);
-        to.floor = links.inverse(limit);
+        to.figure = links.figure(best);
+        to.floor = links.figure(limit);
         to.at_most = !links.higher;
       }
 }
 
 }  // namespace
 
-std::set<std::string> judge_links(const Record& record, double share, HostChecks& checks) {
+void judge_links(const Record& record, const StageFloors& floors, WorldChecks& world) {
   const std::optional<Links> links = links_of(record);
-  if (!links || links->hosts.size() < min_fleet) return {};
+  if (!links || links->hosts.size() < min_fleet) return;
+  HostChecks& checks = world.checks;
+  const double share = floors.pair_share;
   const std::vector<std::string>& hosts = links->hosts;
   // Messages of CPUs depend on more than ports and switches.
   const double least = record.device == "cpu" ? 1 / share : SlowLimits().least;
   const double latency = std::max(slow_latency, 1 / share);
   const SlowLinks found =
-      explain_slow_links(links->times, {}, links->higher ? SlowLimits{least, 1 / share} : SlowLimits{latency, latency});
-  if (!(found.usual > 0)) return {};
+      explain_slow_links(links->times, leaf_numbers(hosts, floors.leaves),
+                         links->higher ? SlowLimits{least, 1 / share} : SlowLimits{latency, latency});
+  if (!(found.usual > 0)) return;
   show_best(record, *links, found.limit * found.usual, checks);
   const auto figure = [&](double slower) {
     return format_quantity(links->inverse(slower * found.usual), record.matrix->unit);
@@ -106,13 +140,15 @@ std::set<std::string> judge_links(const Record& record, double share, HostChecks
       links->higher ? format_percent(1 / found.limit) + " at least" : fmt::format("{:.3g} times at most", found.limit));
   std::set<std::size_t> failing;
   for (const SlowCause& cause : found.causes)
-    if (cause.kind != Kind::pair) failing.insert(cause.hosts.front());
+    if (cause.kind == Kind::host || cause.kind == Kind::port) failing.insert(cause.hosts.front());
   const bool two_kinds = failing.size() > 1 && 3 * failing.size() > hosts.size();
-  std::set<std::string> suspects;
+  const auto suspect = [&](const std::string& host) {
+    if (checks.contains(host)) world.slow.insert(host), world.slow_keys.insert(record.key);
+  };
   const auto blame = [&](std::size_t one, Fitness state, const char* part, const std::string& device,
                          const std::string& line) {
     if (!checks.contains(hosts[one])) return;
-    suspects.insert(hosts[one]);
+    suspect(hosts[one]);
     checks[hosts[one]].blame(part, device);
     add_line(checks[hosts[one]], state, record.key + ": " + line);
   };
@@ -126,6 +162,11 @@ std::set<std::string> judge_links(const Record& record, double share, HostChecks
       blame(one, Fitness::unsure, "pair", fmt::format("{} - {}", std::min(from, to), std::max(from, to)), line);
   };
   for (const SlowCause& cause : found.causes) {
+    if (cause.kind == Kind::leaf) {
+      for (const std::size_t host : cause.hosts) suspect(hosts[host]);
+      add_worst(world.switches, slow_switch(record, *links, cause, *floors.leaves));
+      continue;
+    }
     if (cause.kind == Kind::pair) {
       const std::string rails = fmt::format("{} of {}", cause.slow, plural(cause.links, "rail"));
       blame_pair(cause.hosts[0], cause.hosts[1], rails, cause.sending, cause.receiving);
@@ -141,7 +182,6 @@ std::set<std::string> judge_links(const Record& record, double share, HostChecks
   }
   for (const SlowLink& one : found.left)
     blame_pair(one.from, one.to, fmt::format("rail {}", one.rail), one.there, one.back);
-  return suspects;
 }
 
 namespace {
@@ -212,13 +252,14 @@ std::vector<std::string> with_partners(const std::set<std::string>& suspects, co
   return chosen;
 }
 
-std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, const Floor& floor, double limit) {
+std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, const Floor& floor, double limit,
+                                                        const Leaves* leaves, std::vector<SlowSwitch>& switches) {
   using Pairs = std::map<std::string, std::set<std::string>>;  // by host, both ways
   const std::optional<Links> links = links_of(record);
   if (!links || record.matrix->unit != floor.unit || links->higher != (floor.bound == Bound::at_least)) return {};
   const std::vector<std::string>& hosts = links->hosts;
   const double seconds = links->inverse(limit);
-  const SlowLinks found = explain_slow_links(links->times, {}, {.seconds = seconds});
+  const SlowLinks found = explain_slow_links(links->times, leaf_numbers(hosts, leaves), {.seconds = seconds});
   Pairs slow, worst, named, left;
   const auto add = [&](Pairs& pairs, std::size_t a, std::size_t b) {
     pairs[hosts[a]].insert(hosts[b]);
@@ -237,7 +278,9 @@ std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, co
       }
   if (slow.empty()) return worst;
   for (const SlowCause& cause : found.causes)
-    if (cause.kind == Kind::pair)
+    if (cause.kind == Kind::leaf)
+      add_worst(switches, slow_switch(record, *links, cause, *leaves));
+    else if (cause.kind == Kind::pair)
       add(left, cause.hosts[0], cause.hosts[1]);
     else
       named[hosts[cause.hosts.front()]] = slow[hosts[cause.hosts.front()]];

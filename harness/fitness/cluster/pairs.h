@@ -19,9 +19,10 @@ inline constexpr double slow_latency = 3;  // times the median's: small messages
 
 // Who is to blame for slow links of a record with figures of pairs (slow_links.h), on each rail if it has them: a host
 // or a port whose links are slow fails; a way or a link that is slow by itself may be the fault of either end. If more
-// than a third of the hosts were to fail, they may be of another kind, and nobody is sure. `share`: of the usual link,
-// below which one is slow at any rate; on GPUs already below a ninth less. Returns these hosts.
-std::set<std::string> judge_links(const Record& record, double share, HostChecks& checks);
+// than a third of the hosts were to fail, they may be of another kind, and nobody is sure. A slow leaf switch is noted
+// and no host's fault. A link is slow below the share of the usual one (StageFloors::pair_share), on GPUs already below
+// nine tenths. Hosts and key are noted as to be measured again.
+void judge_links(const Record& record, const StageFloors& floors, WorldChecks& world);
 
 // Pairs of hosts that were measured again count with the better figure. Pairs of a suspect with hosts that took no part
 // then count with its best figure of that time: all of them were slow because of its port, or for a while. The metrics
@@ -35,7 +36,9 @@ std::vector<std::string> with_partners(const std::set<std::string>& suspects, co
 // explain_slow_links() names, then, while such pairs are left, the host with the most of them. Both hosts of a pair
 // that stands alone. If no pair is beyond the limit, the hosts of the worst one. Empty if the floor is not about the
 // figures of the matrix.
-std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, const Floor& floor, double limit);
+// Slow leaf switches are noted, and no host's fault.
+std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, const Floor& floor, double limit,
+                                                        const Leaves* leaves, std::vector<SlowSwitch>& switches);
 // "slow with 3 of 63 hosts: b, c, d".
 std::string slow_with_text(const Record& record, const std::set<std::string>& others);
 
