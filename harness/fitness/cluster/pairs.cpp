@@ -198,18 +198,16 @@ std::optional<double> keep_better(const Record& record, Matrix& matrix, const Re
                                              : std::min(a, b);
   };
   std::map<std::pair<std::string, std::string>, double> values;
-  std::map<std::string, double> sends, receives;  // the best of each host
-  const auto keep = [&](std::map<std::string, double>& best, const std::string& host, double value) {
-    const auto [place, fresh] = best.try_emplace(host, value);
-    if (!fresh) place->second = better(place->second, value);
-  };
+  // Of each host, with those that nobody suspects: two suspects may be slow or fast together.
+  std::map<std::string, std::vector<double>> sends, receives;
   for (std::size_t i = 0; i < m; ++i)
     for (std::size_t j = 0; j < m; ++j) {
       const double value = again.values[i * m + j];
       const std::string from = other.host_of(again.ranks[i]), to = other.host_of(again.ranks[j]);
       if (from == to || !std::isfinite(value)) continue;
       values[{from, to}] = value;
-      keep(sends, from, value), keep(receives, to, value);
+      if (!suspects.contains(to)) sends[from].push_back(value);
+      if (!suspects.contains(from)) receives[to].push_back(value);
     }
   std::optional<double> slowest;
   for (std::size_t i = 0; i < n; ++i)
@@ -220,9 +218,9 @@ std::optional<double> keep_better(const Record& record, Matrix& matrix, const Re
       if (const auto found = values.find({from, to}); found != values.end())
         value = better(value, found->second);
       else if (sends.contains(from) && suspects.contains(from))
-        value = better(value, sends[from]);
+        value = better(value, median(sends[from]));
       else if (receives.contains(to) && suspects.contains(to))
-        value = better(value, receives[to]);
+        value = better(value, median(receives[to]));
       slowest = !slowest || better(*slowest, value) == *slowest ? value : *slowest;
     }
   return slowest;
@@ -245,10 +243,18 @@ void keep_better_pairs(RunData& first, const RunData& again, const std::set<std:
 }
 
 std::vector<std::string> with_partners(const std::set<std::string>& suspects, const std::vector<std::string>& hosts) {
-  std::size_t partners = std::max<std::size_t>(2, suspects.size());
+  const std::size_t others = hosts.size() - std::min(hosts.size(), suspects.size());
+  const std::size_t partners = std::min(others, std::max<std::size_t>(3, suspects.size()));
   std::vector<std::string> chosen;
-  for (const std::string& host : hosts)
-    if (suspects.contains(host) || (partners > 0 && partners-- > 0)) chosen.push_back(host);
+  std::size_t number = 0;
+  for (const std::string& host : hosts) {
+    if (suspects.contains(host)) {
+      chosen.push_back(host);
+      continue;
+    }
+    if (number * partners / others < (number + 1) * partners / others) chosen.push_back(host);
+    ++number;
+  }
   return chosen;
 }
 

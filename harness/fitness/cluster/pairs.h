@@ -25,11 +25,11 @@ inline constexpr double slow_latency = 3;  // times the median's: small messages
 void judge_links(const Record& record, const StageFloors& floors, WorldChecks& world);
 
 // Pairs of hosts that were measured again count with the better figure. Pairs of a suspect with hosts that took no part
-// then count with its best figure of that time: all of them were slow because of its port, or for a while. The metrics
-// of slowest pairs follow.
+// then count with its median of that time, with those that are no suspects: if that is better, all of them were slow
+// for a while. The metrics of slowest pairs follow.
 void keep_better_pairs(RunData& first, const RunData& again, const std::set<std::string>& suspects);
-// Whom to measure again: the suspects, and as many others, at least two, as partners that they have not shared a round
-// with.
+// Whom to measure again: the suspects, and as many others, at least three, from everywhere in the list: hosts of
+// one switch stand beside each other.
 std::vector<std::string> with_partners(const std::set<std::string>& suspects, const std::vector<std::string>& hosts);
 
 // The fewest hosts that explain the pairs beyond a floor's limit, each with those that it is slow with: those that
