@@ -52,8 +52,8 @@ void find_leaves(Request& request, const std::string& file) {
     std::vector<std::string> known;
     for (const auto& [host, leaf] : all) known.push_back(host);
     if (!file.empty())
-      throw UsageError(fmt::format("--topology {}: none of the {} is in it{}", one_line(file),
-                                   plural(state.hosts.size(), "host"), suggestion(state.hosts.front(), known)));
+      throw UsageError(fmt::format("--topology {}: lists {} hosts, but not {}{}", one_line(file), known.size(),
+                                   one_line(joined(state.hosts), 200), suggestion(state.hosts.front(), known)));
     state.no_leaves = "it lists none of these hosts";
   }
 }

@@ -152,6 +152,7 @@ void Stages::judge_audit() {
   } catch (const Error& error) {
     throw UsageError(fmt::format("{}: {}", file.string(), error.what()));
   }
+  port_rates_ = fitness::port_rates(audit_);
   if (!audit_.hosts.empty()) return fitness::judge_audit(audit_, hosts_);
   broke_ = true;
   for (AcceptedHost& host : hosts_)
@@ -170,6 +171,7 @@ fitness::StageFloors Stages::floors() {
           request_.fleet ? &*request_.fleet : nullptr,
           request_.level.pair_share,
           &request_.state.leaves,
+          &port_rates_,
           request_.families,
           &unmeasured_,
           &compared_};
@@ -244,6 +246,7 @@ bool Stages::run_together(std::string_view stage, std::vector<std::string> hosts
     add_to(world.checks, unfinished);
     figures_[stage] = std::move(world.figures);
     switches_[stage] = std::move(world.switches);
+    if (!world.note.empty()) skips_[stage] += (skips_[stage].empty() ? "" : "; ") + world.note;
     world.repeat = world.repeat || lost;
     keep(stage, world.checks);
     hosts = remaining();

@@ -57,9 +57,10 @@ class Stages {
   std::filesystem::path dir_;
   Attempts attempts_;
   fitness::AuditedFleet audit_;
+  std::map<std::string, double> port_rates_;
   std::vector<fitness::AcceptedHost> hosts_;
   std::vector<std::string> drills_;
-  std::map<std::string_view, std::string> skips_;  // by stage: cases that ran nowhere
+  std::map<std::string_view, std::string> skips_;  // by stage: cases that ran nowhere, what could not be judged
   fitness::UnmeasuredFloors unmeasured_;
   fitness::ComparedHosts compared_;
   std::map<std::string_view, std::vector<fitness::WorldFigure>> figures_;  // by stage: of its last attempt

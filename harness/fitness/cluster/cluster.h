@@ -169,13 +169,14 @@ void judge_audit(const AuditedFleet& audit, std::vector<AcceptedHost>& hosts);
 using Leaves = std::map<std::string, std::string>;  // leaf switches by host
 
 struct StageFloors {
-  const Floors* user = nullptr;                // --floors
-  const Floors* fleet = nullptr;               // of hosts against their median; applied from three hosts on
-  double pair_share = 0.6;                     // of the median pair: a host or link below it is slow
-  const Leaves* leaves = nullptr;              // as far as known
-  std::span<const std::string> families = {};  // that this build knows
-  UnmeasuredFloors* unmeasured = nullptr;      // told what is measured
-  ComparedHosts* power = nullptr;              // told what comparing hosts can find
+  const Floors* user = nullptr;    // --floors
+  const Floors* fleet = nullptr;   // of hosts against their median; applied from three hosts on
+  double pair_share = 0.6;         // of the median pair: a host or link below it is slow
+  const Leaves* leaves = nullptr;  // as far as known
+  const std::map<std::string, double>* port_rates = nullptr;  // bytes a second by host, as far as known
+  std::span<const std::string> families = {};                 // that this build knows
+  UnmeasuredFloors* unmeasured = nullptr;                     // told what is measured
+  ComparedHosts* power = nullptr;                             // told what comparing hosts can find
 };
 
 // A plan run on every host separately, then once more on those of its hosts that were slow: a figure counts as slow
@@ -187,7 +188,8 @@ struct WorldChecks {
   bool repeat = false;  // a host was lost or gave wrong results, so what the others can do is not known yet
   // Hosts and keys of slow pairs, to measure once more before anybody is blamed.
   std::set<std::string> slow = {}, slow_keys = {};
-  std::vector<SlowSwitch> switches;
+  std::vector<SlowSwitch> switches = {};
+  std::string note = {};                  // what could not be judged
   std::vector<WorldFigure> figures = {};  // `check` is left to the caller
 };
 // A plan run by all hosts together: wrong results, lost hosts, stragglers, and in matrices of pairs hosts and links

@@ -447,7 +447,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     ++measured;
     add_figure(record, world);
     for (auto& [host, check] : world.checks) check.note(Fitness::pass, "");
-    if (record.matrix) judge_links(record, floors, world);
+    if (record.matrix) judge_links(record, floors, world), judge_port_rates(record, floors, world);
     if (record.slow_rank) {
       const std::string host = record.host_of(record.slow_rank->rank);
       ++slow[host], slow_in[host] = &record;

@@ -3,6 +3,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/fitness/cluster/slow_links.h"
+#include "harness/runs/figures.h"
 #include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
@@ -258,14 +259,15 @@ std::vector<std::string> with_partners(const std::set<std::string>& suspects, co
   return chosen;
 }
 
-std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, const Floor& floor, double limit,
-                                                        const Leaves* leaves, std::vector<SlowSwitch>& switches) {
-  using Pairs = std::map<std::string, std::set<std::string>>;  // by host, both ways
-  const std::optional<Links> links = links_of(record);
-  if (!links || record.matrix->unit != floor.unit || links->higher != (floor.bound == Bound::at_least)) return {};
-  const std::vector<std::string>& hosts = links->hosts;
-  const double seconds = links->inverse(limit);
-  const SlowLinks found = explain_slow_links(links->times, leaf_numbers(hosts, leaves), {.seconds = seconds});
+namespace {
+
+using Pairs = std::map<std::string, std::set<std::string>>;  // by host, both ways
+
+// As slow_hosts(), of links that may take so many seconds.
+Pairs slower_than(double seconds, const Record& record, const Links& links, const Leaves* leaves,
+                  std::vector<SlowSwitch>& switches) {
+  const std::vector<std::string>& hosts = links.hosts;
+  const SlowLinks found = explain_slow_links(links.times, leaf_numbers(hosts, leaves), {.seconds = seconds});
   Pairs slow, worst, named, left;
   const auto add = [&](Pairs& pairs, std::size_t a, std::size_t b) {
     pairs[hosts[a]].insert(hosts[b]);
@@ -274,8 +276,8 @@ std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, co
   float longest = 0;
   for (std::size_t i = 0; i < hosts.size(); ++i)
     for (std::size_t j = 0; j < hosts.size(); ++j)
-      for (std::size_t rail = 0; rail < links->times.rails(); ++rail) {
-        const float time = links->times.at(i, j, rail);
+      for (std::size_t rail = 0; rail < links.times.rails(); ++rail) {
+        const float time = links.times.at(i, j, rail);
         if (time > seconds) add(slow, i, j);
         if (!(time > longest)) continue;
         longest = time;
@@ -285,7 +287,7 @@ std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, co
   if (slow.empty()) return worst;
   for (const SlowCause& cause : found.causes)
     if (cause.kind == Kind::leaf)
-      add_worst(switches, slow_switch(record, *links, cause, *leaves));
+      add_worst(switches, slow_switch(record, links, cause, *leaves));
     else if (cause.kind == Kind::pair)
       add(left, cause.hosts[0], cause.hosts[1]);
     else
@@ -302,6 +304,89 @@ std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, co
       if (left[other].erase(host); left[other].empty()) left.erase(other);
   }
   return named;
+}
+
+}  // namespace
+
+Pairs slow_hosts(const Record& record, const Floor& floor, double limit, const Leaves* leaves,
+                 std::vector<SlowSwitch>& switches) {
+  const std::optional<Links> links = links_of(record);
+  if (!links || record.matrix->unit != floor.unit || links->higher != (floor.bound == Bound::at_least)) return {};
+  return slower_than(links->inverse(limit), record, *links, leaves, switches);
+}
+
+std::map<std::string, double> port_rates(const AuditedFleet& audit) {
+  std::map<std::string, double> rates;
+  for (const AuditedHost& host : audit.hosts) {
+    const Json& inventory = host.inventory;
+    const auto rails = inventory.is_object() ? inventory.find("rails") : inventory.end();
+    const auto gpus = static_cast<double>(host.gpus.size());
+    if (gpus == 0 || !inventory.is_object() || rails == inventory.end() || !rails->is_array()) continue;
+    std::map<double, double> ports;  // how many, by rate in Gbit/s
+    for (const Json& kind : *rails) {
+      const auto count = number_member(kind, "/count/exactly");
+      const double rate = std::strtod(text_member(kind, "/rate").c_str(), nullptr);
+      if (count && rate > 0) ports[rate] += *count;
+    }
+    const auto own = std::ranges::find_if(ports, [&](const auto& one) { return one.second == gpus; });
+    if (own != ports.end())
+      rates[host.host] = own->first * 1e9 / 8;
+    else if (ports.size() == 1)
+      rates[host.host] = ports.begin()->first * 1e9 / 8 * std::min(1.0, ports.begin()->second / gpus);
+  }
+  return rates;
+}
+
+void judge_port_rates(const Record& record, const StageFloors& floors, WorldChecks& world) {
+  constexpr double least = 0.9;             // of the rate
+  constexpr double least_bytes = 64 << 20;  // smaller messages do not reach it
+  std::optional<Links> links = links_of(record);
+  if (!links || !links->higher || record.device == "cpu" || !floors.port_rates) return;
+  if (floors.user && std::ranges::any_of(floors.user->floors, [&](const Floor& one) {
+        return one.unit == record.matrix->unit && key_matches(one.key, record.key);
+      }))
+    return;
+  if (param_number(record, "bytes").value_or(0) < least_bytes) return;
+  std::vector<std::string> unknown;
+  std::vector<double> rates;
+  for (const std::string& host : links->hosts) {
+    const auto rate = floors.port_rates->find(host);
+    rates.push_back(rate == floors.port_rates->end() ? std::nan("") : rate->second);
+    if (std::isnan(rates.back())) unknown.push_back(host);
+  }
+  if (!unknown.empty())
+    world.note = fmt::format("links were not held against the rate of their ports, which is not known on {}: {}",
+                             plural(unknown.size(), "host"), one_line(joined(unknown), 200));
+  // Shares of the rate become times: 1 is what the slower of both ports can do.
+  std::map<std::string, double> worst;  // share, by host
+  for (std::size_t i = 0; i < rates.size(); ++i)
+    for (std::size_t j = 0; j < rates.size(); ++j)
+      for (std::size_t rail = 0; rail < links->times.rails(); ++rail) {
+        float& time = links->times.at(i, j, rail);
+        time *= static_cast<float>(rates[i] + rates[j] - std::max(rates[i], rates[j]));
+        if (!(time > 0)) continue;
+        for (const std::size_t host : {i, j}) {
+          const auto [place, fresh] = worst.try_emplace(links->hosts[host], 1 / time);
+          if (!fresh) place->second = std::min<double>(place->second, 1 / time);
+        }
+      }
+  const bool slow = std::ranges::any_of(worst, [](const auto& one) { return one.second < least; });
+  std::vector<SlowSwitch> switches;
+  const Pairs named = slow ? slower_than(1 / least, record, *links, floors.leaves, switches) : Pairs();
+  for (const SlowSwitch& one : switches) {
+    add_worst(world.switches, one);
+    world.slow.insert(one.hosts.begin(), one.hosts.end()), world.slow_keys.insert(record.key);
+  }
+  for (const auto& [host, others] : named) {
+    const auto check = world.checks.find(host);
+    if (check == world.checks.end()) continue;
+    world.slow.insert(host), world.slow_keys.insert(record.key);
+    check->second.blame("port");
+    add_line(check->second, Fitness::fail,
+             fmt::format("{}: down to {} of the rate of its port ({}), {} at least; {}", record.key,
+                         format_percent(worst.at(host)), format_quantity(floors.port_rates->at(host), "B/s"),
+                         format_percent(least), slow_with_text(record, others)));
+  }
 }
 
 std::string slow_with_text(const Record& record, const std::set<std::string>& others) {

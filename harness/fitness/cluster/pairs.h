@@ -39,6 +39,13 @@ std::vector<std::string> with_partners(const std::set<std::string>& suspects, co
 // Slow leaf switches are noted, and no host's fault.
 std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, const Floor& floor, double limit,
                                                         const Leaves* leaves, std::vector<SlowSwitch>& switches);
+// Bytes a second that each GPU of a host can send by its RDMA port, from the rates in its audit. A host is left out if
+// it has no GPU or no such port, or ports of several rates none of which is that of as many ports as GPUs.
+std::map<std::string, double> port_rates(const AuditedFleet& audit);
+// Large messages between GPUs that no floor of the user's is about fail below 0.9 of the slower port's rate, also where
+// all are equally slow: the fewest hosts that explain the links below it. Where a rate is not known, that is noted.
+void judge_port_rates(const Record& record, const StageFloors& floors, WorldChecks& world);
+
 // "slow with 3 of 63 hosts: b, c, d".
 std::string slow_with_text(const Record& record, const std::set<std::string>& others);
 

@@ -114,6 +114,15 @@ TEST(AcceptPairs, WhatWasMeasuredTwiceCountsWithTheBetterFigure) {
   EXPECT_FALSE(first.records.front().metrics.front().ci95);
 }
 
+TEST(AcceptPairs, LinksToHostsThatTookNoPartCountAsThoseToHostsThatNobodySuspects) {
+  // a and b are fast with each other alone, as below a slow switch: what they send to d stays slow.
+  RunData first = matrix_of({"a", "b", "c", "d"}, {not_measured, 10, 1, 1, 10, not_measured, 1, 1,  //
+                                                   1, 1, not_measured, 10, 1, 1, 10, not_measured});
+  const RunData again = matrix_of({"a", "b", "c"}, {not_measured, 10, 2, 10, not_measured, 2, 2, 2, not_measured});
+  keep_better_pairs(first, again, {"a", "b"});
+  EXPECT_EQ(first.records.front().matrix->values[3], 2);
+}
+
 TEST(AcceptPairs, SuspectsGetPartnersThatAreNoneThemselves) {
   const std::vector<std::string> hosts = {"a", "b", "c", "d", "e", "f"};
   EXPECT_THAT(with_partners({"b"}, hosts), ElementsAre("b", "c", "e", "f"));
@@ -322,6 +331,120 @@ TEST(AcceptPairs, RailsMeasuredAgainCountWithTheBetterFigure) {
   keep_better_pairs(first, run_of({again}), {"c"});
   EXPECT_EQ(first.records.front().rails[1].values[2], 10e9);
   EXPECT_EQ(state(judge_world(first, {"a", "b", "c", "d"}, {}).checks, "c"), Fitness::pass);
+}
+
+TEST(AcceptPairs, AHostWithOneGpuLessHasOneRailLess) {
+  TwoLeaves cluster;
+  for (std::size_t other = 0; other < 8; ++other)
+    if (other != 2) cluster.set(2, other, 1, 4e9);
+  Matrix& rail = cluster.record.rails[1];  // without the last host
+  std::vector<double> values;
+  for (std::size_t a = 0; a < 7; ++a) values.insert(values.end(), &rail.values[8 * a], &rail.values[8 * a] + 7);
+  rail.ranks.pop_back();
+  rail.values = values;
+  const WorldChecks found = cluster.judged();
+  EXPECT_THAT(text(found.checks.at("c")), HasSubstr("rail 1: 6 of 6 links to others are slow"));
+  for (const std::string& host : cluster.hosts)
+    EXPECT_EQ(state(found.checks, host), host == "c" ? Fitness::fail : Fitness::pass) << host;
+}
+
+TEST(AcceptPairs, APortCabledToTheWrongSwitchIsItsHostsAndSoIsTheFirstHosts) {
+  for (const std::size_t bad : {1, 0}) {
+    TwoLeaves cluster;
+    for (std::size_t other = 0; other < 8; ++other)
+      if (other != bad) cluster.set(bad, other, 1, 8e9);
+    const WorldChecks found = cluster.judged();
+    EXPECT_THAT(found.switches, IsEmpty());
+    for (std::size_t host = 0; host < 8; ++host)
+      EXPECT_EQ(state(found.checks, cluster.hosts[host]), host == bad ? Fitness::fail : Fitness::pass) << host;
+    EXPECT_THAT(found.checks.at(cluster.hosts[bad]).culprits, ElementsAre(FailedPart{"port", "rail 1"}));
+  }
+}
+
+TEST(AcceptPairs, TwoFaultsDoNotHideEachOther) {
+  TwoLeaves cluster;
+  cluster.leaves.clear();
+  for (std::size_t other = 0; other < 8; ++other) {
+    if (other != 4) cluster.set(4, other, 1, 7e9);
+    if (other != 5) cluster.set(5, other, 1, 3e9);
+  }
+  cluster.set(0, 4, 0, 2e9);
+  const WorldChecks found = cluster.judged();
+  EXPECT_EQ(state(found.checks, "e"), Fitness::fail);
+  EXPECT_EQ(state(found.checks, "f"), Fitness::fail);
+  EXPECT_EQ(state(found.checks, "a"), Fitness::unsure);
+  for (const char* other : {"b", "c", "d", "g", "h"}) EXPECT_EQ(state(found.checks, other), Fitness::pass) << other;
+}
+
+TEST(AcceptPairs, HostsOfTwoKindsDoNotFailAndDoNotPassInSilence) {
+  for (const std::size_t fast : {3, 4, 5}) {
+    TwoLeaves cluster;
+    cluster.leaves.clear();
+    for (std::size_t a = 0; a < 8; ++a)
+      for (std::size_t b = std::max(a + 1, fast); b < 8; ++b)
+        for (const std::size_t rail : {0, 1}) cluster.set(a, b, rail, 7e9);
+    const WorldChecks found = cluster.judged();
+    for (std::size_t host = 0; host < 8; ++host)
+      EXPECT_EQ(state(found.checks, cluster.hosts[host]), host < fast ? Fitness::pass : Fitness::unsure) << host;
+    EXPECT_THAT(text(found.checks.at("h")), HasSubstr(" of 8 hosts: floors would tell which are right"));
+  }
+}
+
+// ---- the ports' own rate
+
+TEST(AcceptPairs, LinksThatAreAllAtHalfRateFail) {
+  TwoLeaves cluster;
+  cluster.leaves.clear();
+  cluster.record.params = Json{{"bytes", 64 << 20}};
+  std::map<std::string, double> rates;
+  for (const std::string& host : cluster.hosts) rates[host] = 20e9;
+  const auto judged = [&](const Floors* user = nullptr) {
+    return judge_world(run_of({cluster.record}), cluster.hosts, {.user = user, .port_rates = &rates});
+  };
+  WorldChecks found = judged();
+  for (const std::string& host : cluster.hosts) EXPECT_EQ(state(found.checks, host), Fitness::fail) << host;
+  EXPECT_THAT(text(found.checks.at("a")),
+              HasSubstr("down to 50 % of the rate of its port (20 GB/s), 90 % at least; slow "
+                        "with 7 of 7 hosts: b, c"));
+  Floors floors = pair_floor(1e9);
+  floors.floors.front().key = "collective/op=rails/*";
+  EXPECT_EQ(state(judged(&floors).checks, "a"), Fitness::pass) << "a floor of the user's decides";
+  // One port is negotiated too high, so its host alone misses its rate; then it is not known.
+  for (auto& [host, rate] : rates) rate = 10.5e9;
+  EXPECT_EQ(state(judged().checks, "a"), Fitness::pass);
+  EXPECT_EQ(judged().note, "");
+  for (std::size_t other : {0, 1, 3, 4, 5, 6, 7}) cluster.set(2, other, 0, 9.3e9);
+  found = judged();
+  for (const std::string& host : cluster.hosts)
+    EXPECT_EQ(state(found.checks, host), host == "c" ? Fitness::fail : Fitness::pass) << host;
+  EXPECT_THAT(found.slow, ElementsAre("c"));
+  rates.erase("c");
+  EXPECT_EQ(state(judged().checks, "c"), Fitness::pass);
+  EXPECT_THAT(judged().note, HasSubstr("which is not known on 1 host: c"));
+  rates["c"] = 20e9;
+  cluster.record.params = Json{{"bytes", 1 << 20}};
+  EXPECT_EQ(state(judged().checks, "c"), Fitness::pass) << "small messages do not reach the rate";
+}
+
+TEST(AcceptPairs, AGpusPortHasTheRateThatTheAuditSays) {
+  const auto rate = [](const Json& rails, std::size_t gpus) -> std::optional<double> {
+    AuditedHost host;
+    host.host = "a";
+    host.gpus.resize(gpus);
+    host.inventory = Json{{"rails", rails}};
+    const auto rates = port_rates({.hosts = {host}});
+    return rates.empty() ? std::nullopt : std::optional(rates.at("a"));
+  };
+  const auto ports = [](int count, const char* speed) {
+    return Json{{"count", {{"exactly", count}}}, {"rate", speed}};
+  };
+  EXPECT_EQ(rate({ports(8, "400 Gb/s"), ports(2, "200 Gb/s")}, 8), 50e9);
+  EXPECT_EQ(rate({ports(4, "400 Gb/s")}, 8), 25e9) << "two GPUs share a port";
+  EXPECT_EQ(rate({ports(9, "400 Gb/s")}, 8), 50e9) << "storage has one of its own";
+  EXPECT_EQ(rate({ports(4, "400 Gb/s"), ports(2, "200 Gb/s")}, 8), std::nullopt);
+  EXPECT_EQ(rate({ports(8, "400 Gb/s")}, 0), std::nullopt);
+  EXPECT_EQ(rate(Json::array(), 8), std::nullopt);
+  EXPECT_EQ(rate(nullptr, 8), std::nullopt);
 }
 
 }  // namespace
