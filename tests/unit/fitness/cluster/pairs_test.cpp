@@ -438,11 +438,11 @@ TEST(AcceptPairs, AGpusPortHasTheRateThatTheAuditSays) {
   const auto ports = [](int count, const char* speed) {
     return Json{{"count", {{"exactly", count}}}, {"rate", speed}};
   };
-  EXPECT_EQ(rate({ports(8, "400 Gb/s"), ports(2, "200 Gb/s")}, 8), 50e9);
-  EXPECT_EQ(rate({ports(4, "400 Gb/s")}, 8), 25e9) << "two GPUs share a port";
-  EXPECT_EQ(rate({ports(9, "400 Gb/s")}, 8), 50e9) << "storage has one of its own";
-  EXPECT_EQ(rate({ports(4, "400 Gb/s"), ports(2, "200 Gb/s")}, 8), std::nullopt);
-  EXPECT_EQ(rate({ports(8, "400 Gb/s")}, 0), std::nullopt);
+  EXPECT_EQ(rate(Json::array({ports(8, "400 Gb/s"), ports(2, "200 Gb/s")}), 8), 50e9);
+  EXPECT_EQ(rate(Json::array({ports(4, "400 Gb/s")}), 8), 25e9) << "two GPUs share a port";
+  EXPECT_EQ(rate(Json::array({ports(9, "400 Gb/s")}), 8), 50e9) << "storage has one of its own";
+  EXPECT_EQ(rate(Json::array({ports(4, "400 Gb/s"), ports(2, "200 Gb/s")}), 8), std::nullopt);
+  EXPECT_EQ(rate(Json::array({ports(8, "400 Gb/s")}), 0), std::nullopt);
   EXPECT_EQ(rate(Json::array(), 8), std::nullopt);
   EXPECT_EQ(rate(nullptr, 8), std::nullopt);
 }
