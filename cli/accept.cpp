@@ -94,6 +94,10 @@ Command accept_command(CLI::App& root) {
       ->type_name("FILE");
   app->add_option("--only-passed", options->only_passed, "Accept only the hosts that passed in this acceptance")
       ->type_name("DIR");
+  app->add_option("--topology", options->topology,
+                  "Leaf switches, as in Slurm's topology.conf; default: what Slurm says")
+      ->type_name("FILE")
+      ->check(not_empty);
   app->add_option("--level", options->level, "quick or day, or a file like those in configs/accept")
       ->type_name("LEVEL|FILE");
   app->add_option("--floors", options->floors, "A floors file, or the name of one in configs/floors")

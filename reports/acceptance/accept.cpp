@@ -173,9 +173,10 @@ std::string counts_text(const Acceptance& acceptance) {
     return std::ranges::count_if(acceptance.hosts, [state](const AcceptedHost& host) { return host.state() == state; });
   };
   const std::size_t floors = acceptance.not_measured.size();
-  return fmt::format("hosts passed: {} · failed: {} · inconclusive: {}{}{}{}", count(Fitness::pass),
+  return fmt::format("hosts passed: {} · failed: {} · inconclusive: {}{}{}{}{}", count(Fitness::pass),
                      count(Fitness::fail), count(Fitness::unsure),
                      count(Fitness::unknown) > 0 ? fmt::format(" · not judged: {}", count(Fitness::unknown)) : "",
+                     acceptance.switches.empty() ? "" : fmt::format(" · slow switches: {}", acceptance.switches.size()),
                      floors > 0 ? " · not measured: " + plural(floors, "floor") : "",
                      acceptance.finished ? "" : " · not complete");
 }
@@ -296,6 +297,8 @@ Document accept_document(const Acceptance& acceptance) {
   if (Section missing = missing_section(acceptance); !missing.blocks.empty())
     document.sections.push_back(std::move(missing));
   document.sections.push_back({"accept", "", {main_table(acceptance)}});
+  for (const SlowSwitch& one : acceptance.switches)
+    document.sections.back().blocks.push_back(Text{one_line(one.text(), 600), Tone::bad});
   if (const std::string power = power_text(acceptance.compared); !power.empty())
     document.sections.back().blocks.push_back(Text{power});
   for (const AcceptedHost* const each : worst_first(acceptance)) {
@@ -363,6 +366,7 @@ Json accept_json(const Acceptance& acceptance, bool with_serials) {
                                          {"members", one.members},
                                          {"limit", json_of(one.limit)},
                                          {"found", json_of(one.found)}});
+  json["switches"] = json_of(acceptance.switches);
   json["figures"] = json_of(acceptance.figures);
   json["notes"] = acceptance.notes;
   return json;

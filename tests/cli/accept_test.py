@@ -234,6 +234,13 @@ class Accept(AssayCase):
         done = self.accept("--dry-run", "--hostfile", hosts, level="day", code=0)
         self.assertIn("about", done.stdout)
 
+    def test_a_file_of_leaf_switches_is_checked_before_anything_runs(self):
+        for text, says in (("SwitchName=leaf1 Nodes=other[1-2]\n", "topology.conf: lists 2 hosts, but not "),
+                           ("# nothing\n", "topology.conf: no line as in SwitchName=leaf1 Nodes=n[1-8]"),
+                           ("SwitchName=leaf1 Nodes=n[1-\n", "topology.conf:1: Nodes=n[1-: ")):
+            file = self.write("topology.conf", text)
+            self.refused("accept", "--device", "cpu", "--level", "quick", "--topology", file, "--dry-run", says=says)
+
     def test_a_level_that_does_not_fit_is_refused_and_leaves_no_folder(self):
         self.plan({"family": "memory", "op": "copy", "bytes": "900TiB"}, name="levels/large.json")
         self.level("huge", host=["large"])

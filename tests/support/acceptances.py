@@ -10,7 +10,7 @@ GEMM = "gemm/dtype=f32/m=64/n=64/k=64/transpose=nn/cache=cold/duration=burst"
 SUM = "collective/op=all_reduce/bytes=8/dtype=f32/inplace=false/batching=batched"
 BROADCAST = SUM.replace("all_reduce", "broadcast")
 PAIRS = SUM.replace("all_reduce", "pairwise")
-THREE, FOUR = ["a", "b", "c"], ["a", "b", "c", "d"]
+THREE, FOUR, SIX = ["a", "b", "c"], ["a", "b", "c", "d"], ["a", "b", "c", "d", "e", "f"]
 
 
 def record(key, hosts, value=1e9, schema=2, **more):
@@ -113,6 +113,8 @@ ACCEPTANCES = {
                   attempt(["a", "b", "c"], pairs(["a", "b", "c"], {("c", other): 1.1e9 for other in "ab"}))]}},
     # What is slow is measured again with other partners.
     "slow-link": {"hosts": FOUR, "stages": whole(FOUR, pairs=2 * [attempt(FOUR, pairs(FOUR, {("b", "c"): 2e9, ("c", "b"): 2e9}))])},
+    "slow-switch": {"hosts": SIX, "leaves": {host: f"leaf{1 + place // 2}" for place, host in enumerate(SIX)}, "stages": whole(
+        SIX, pairs=2 * [attempt(SIX, pairs(SIX, {(a, b): 5e9 for a in SIX for b in SIX if (a in "ef") != (b in "ef")}))])},
     "wrong-sum": blamed("c", record(SUM, FOUR, **wrong("rank 2: element 5 is 7, not 6", culprits=[(2, None)]))),
     "wrong-sender": blamed("c", record(SUM, FOUR, **wrong("rank 0: from c: element 5", "rank 1: from c: element 5",
                                                              culprits=[(0, 2), (1, 2)]))),
@@ -181,5 +183,5 @@ def write_acceptance(folder, name, schema=2, words=True, edit=lambda value: valu
         "state": "assay accept 1", "level": str(level), "level_hash": sha256("".join(sha256(file.read_bytes()) for file in files)),
         "floors": str(floors or ""), "floors_hash": sha256(floors.read_bytes()) if floors else "", "hostfile": str(hostfile),
         "device": "cpu", "started": "2026-01-01T00:00:00Z", "hosts": case["hosts"], "with_serials": False, "audited": True,
-        "seconds": 60, "stages": stages})
+        "seconds": 60, "stages": stages, **({"leaves": case["leaves"]} if "leaves" in case else {})})
     return ("accept", "--device", "cpu", "--resume", str(out)), out

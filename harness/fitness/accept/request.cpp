@@ -7,6 +7,7 @@
 #include "harness/core/sha256.h"
 #include "harness/core/text.h"
 #include "harness/core/utc.h"
+#include "harness/hosts/topology.h"
 #include "harness/machine/expectation.h"
 #include "harness/plan/machine.h"
 
@@ -40,6 +41,23 @@ std::string difference(std::vector<std::string> before, std::vector<std::string>
   return one_line(joined(parts));
 }
 
+// Leaf switches of the request's hosts, by a file or by Slurm.
+void find_leaves(Request& request, const std::string& file) {
+  State& state = request.state;
+  if (file.empty() && request.allocation.source != LaunchSource::slurm) return;
+  const Leaves all = file.empty() ? slurm_topology(state.no_leaves) : read_topology(file, "--topology");
+  for (const std::string& host : state.hosts)
+    if (const auto leaf = all.find(host); leaf != all.end()) state.leaves.insert(*leaf);
+  if (!all.empty() && state.leaves.empty()) {
+    std::vector<std::string> known;
+    for (const auto& [host, leaf] : all) known.push_back(host);
+    if (!file.empty())
+      throw UsageError(fmt::format("--topology {}: lists {} hosts, but not {}{}", one_line(file), known.size(),
+                                   one_line(joined(state.hosts), 200), suggestion(state.hosts.front(), known)));
+    state.no_leaves = "it lists none of these hosts";
+  }
+}
+
 // Equal requests go on; anything else would mix two acceptances.
 void continue_with(Request& request, const State& before, const std::string& dir) {
   State& state = request.state;
@@ -55,6 +73,8 @@ void continue_with(Request& request, const State& before, const std::string& dir
     parts.push_back(before.expect.empty()  ? "it began without --expect"
                     : state.expect.empty() ? "it began with --expect " + before.expect
                                            : fmt::format("{} is not what it began with", state.expect));
+  if (!state.leaves.empty() && before.leaves != state.leaves)
+    parts.emplace_back("--topology gives the hosts other leaf switches than it began with");
   if (before.device != state.device)
     parts.push_back(fmt::format("it began on {}, not {}", before.device, state.device));
   if (const std::string hosts = difference(before.hosts, state.hosts); !hosts.empty())
@@ -141,6 +161,7 @@ Request make_request(const Options& options) {
   request.state.started = utc_text(std::time(nullptr));
   request.state.with_serials = options.with_serials || (before && before->with_serials);
   for (const AllocatedHost& host : request.allocation.hosts) request.state.hosts.push_back(host.name);
+  if (!before || !options.topology.empty()) find_leaves(request, options.topology);
   if (before) continue_with(request, *before, options.resume);
   return request;
 }

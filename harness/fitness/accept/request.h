@@ -18,7 +18,7 @@ namespace assay::accept {
 
 // As typed.
 struct Options {
-  std::string hostfile, only_passed, level, floors, expect, out, resume, again, device;
+  std::string hostfile, only_passed, topology, level, floors, expect, out, resume, again, device;
   bool with_serials = false, dry_run = false;
 };
 

@@ -98,6 +98,18 @@ std::vector<std::string> Stages::notes() const {
   std::vector<std::string> all = drills_;
   for (const auto& [stage, text] : skips_)
     if (!text.empty()) all.push_back(fmt::format("{}: {}", stage, text));
+  const State& state = request_.state;
+  if (!state.no_leaves.empty())
+    all.push_back(
+        fmt::format("leaf switches are not known (scontrol show topology: {}), so slow ones would be taken for "
+                    "slow ports of their hosts",
+                    state.no_leaves));
+  if (const std::size_t known = state.leaves.size(); known > 0 && known < state.hosts.size()) {
+    std::vector<std::string> without = state.hosts;
+    std::erase_if(without, [&](const std::string& host) { return state.leaves.contains(host); });
+    all.push_back(fmt::format("the leaf switch of {} is not known: {}", plural(without.size(), "host"),
+                              one_line(joined(without), 200)));
+  }
   return all;
 }
 
@@ -109,6 +121,13 @@ std::vector<fitness::WorldFigure> Stages::figures() const {
         one.check = stage;
         all.push_back(std::move(one));
       }
+  return all;
+}
+
+std::vector<fitness::SlowSwitch> Stages::switches() const {
+  std::vector<fitness::SlowSwitch> all;
+  for (const auto& [stage, found] : switches_)
+    for (const fitness::SlowSwitch& one : found) fitness::add_worst(all, one);
   return all;
 }
 
@@ -127,6 +146,7 @@ void Stages::judge_audit() {
   } catch (const Error& error) {
     throw UsageError(fmt::format("{}: {}", file.string(), error.what()));
   }
+  port_rates_ = fitness::port_rates(audit_);
   if (!audit_.hosts.empty()) {
     fitness::judge_audit(audit_, hosts_);
     for (const std::string& name : hosts_of_other_hardware(request_, audit_))
@@ -151,6 +171,8 @@ fitness::StageFloors Stages::floors() {
   return {request_.user ? &*request_.user : nullptr,
           request_.fleet ? &*request_.fleet : nullptr,
           request_.level.pair_share,
+          &request_.state.leaves,
+          &port_rates_,
           request_.families,
           &unmeasured_,
           &compared_};
@@ -235,6 +257,8 @@ bool Stages::run_together(std::string_view stage, std::vector<std::string> hosts
     }
     add_to(world.checks, unfinished);
     figures_[stage] = std::move(world.figures);
+    switches_[stage] = std::move(world.switches);
+    if (!world.note.empty()) skips_[stage] += (skips_[stage].empty() ? "" : "; ") + world.note;
     world.repeat = world.repeat || lost;
     keep(stage, world.checks);
     hosts = remaining();

@@ -32,6 +32,7 @@ class Stages {
   const std::vector<fitness::UnmeasuredFloor>& unmeasured() const { return unmeasured_.left(); }
   const fitness::ComparedHosts& compared() const { return compared_; }
   std::vector<fitness::WorldFigure> figures() const;  // in the order of the stages
+  std::vector<fitness::SlowSwitch> switches() const;
   // What readers must know: that this is a drill, and which cases ran nowhere.
   std::vector<std::string> notes() const;
   bool is_drill() const { return !drills_.empty(); }
@@ -55,12 +56,14 @@ class Stages {
   std::filesystem::path dir_;
   Attempts attempts_;
   fitness::AuditedFleet audit_;
+  std::map<std::string, double> port_rates_;
   std::vector<fitness::AcceptedHost> hosts_;
   std::vector<std::string> drills_;
-  std::map<std::string_view, std::string> skips_;  // by stage: cases that ran nowhere
+  std::map<std::string_view, std::string> skips_;  // by stage: cases that ran nowhere, what could not be judged
   fitness::UnmeasuredFloors unmeasured_;
   fitness::ComparedHosts compared_;
   std::map<std::string_view, std::vector<fitness::WorldFigure>> figures_;  // by stage: of its last attempt
+  std::map<std::string_view, std::vector<fitness::SlowSwitch>> switches_;  // by stage: of its last attempt
   bool broke_ = false;
 };
 

@@ -37,7 +37,9 @@ struct State {
   std::string id;  // its form
   std::string level, level_hash, floors, floors_hash, expect, expect_hash, hostfile, device, started;
   std::vector<std::string> hosts;
-  int ranks_per_host = 0;  // on GPUs; 0: not known
+  std::map<std::string, std::string> leaves;  // leaf switches of hosts; empty: not known
+  std::string no_leaves;                      // why not, if they were asked for
+  int ranks_per_host = 0;                     // on GPUs; 0: not known
   bool with_serials = false;
   bool audited = false;
   double seconds = 0;  // of earlier parts
@@ -50,7 +52,8 @@ struct State {
     io("level", self.level), io("level_hash", self.level_hash), io("floors", self.floors);
     io("floors_hash", self.floors_hash), io("expect", self.expect), io("expect_hash", self.expect_hash);
     io("hostfile", self.hostfile), io("device", self.device), io("started", self.started);
-    io("hosts", self.hosts), io("ranks_per_host", self.ranks_per_host), io("with_serials", self.with_serials);
+    io("hosts", self.hosts), io.sparse("leaves", self.leaves), io.sparse("no_leaves", self.no_leaves);
+    io("ranks_per_host", self.ranks_per_host), io("with_serials", self.with_serials);
     io("audited", self.audited), io("seconds", self.seconds), io("stages", self.stages);
     io.sparse("again", self.again), io("only_passed", self.only_passed);
   }

@@ -1,5 +1,6 @@
 #include "harness/fitness/cluster/cluster.h"
 
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 
 #include <fmt/format.h>
@@ -28,7 +29,23 @@ Fitness Acceptance::fitness() const {
   const bool missing = std::ranges::any_of(not_measured, [](const auto& one) { return one.floor.required; });
   Fitness all = hosts.empty() || missing || !finished ? Fitness::unknown : Fitness::pass;
   for (const AcceptedHost& host : hosts) all = worst(all, host.state());
+  if (!switches.empty()) all = worst(all, Fitness::fail);
   return all;
+}
+
+std::string SlowSwitch::text() const {
+  return fmt::format("{}{}: {} of the usual speed on {} ({} of {} to other switches; {}): the switch, not the hosts",
+                     leaf, rail ? fmt::format(", rail {}", *rail) : "", format_percent(share),
+                     one_line(joined(hosts), 200), slow, plural(links, "link"), key);
+}
+
+void add_worst(std::vector<SlowSwitch>& all, const SlowSwitch& one) {
+  const auto same = std::ranges::find_if(
+      all, [&](const SlowSwitch& other) { return other.leaf == one.leaf && other.rail == one.rail; });
+  if (same == all.end())
+    all.push_back(one);
+  else if (one.share < same->share)
+    *same = one;
 }
 
 std::string power_text(const ComparedHosts& compared) {

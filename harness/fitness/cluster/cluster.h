@@ -126,6 +126,25 @@ struct WorldFigure {
   }
 };
 
+// A leaf switch below which the links of a rail are slow, which is no host's fault.
+struct SlowSwitch {
+  std::string leaf;
+  std::optional<std::size_t> rail;  // absent: there are no rails
+  std::vector<std::string> hosts;   // below it
+  std::string key;                  // of the case
+  double share = 1;                 // of the usual speed
+  std::size_t slow = 0, links = 0;  // how many of its links are slow
+
+  // "leaf1, rail 6: 70 % of the usual speed on h31, h32 (12 of 12 links to other switches; KEY): the switch, ..."
+  std::string text() const;
+  static void members(auto& self, auto& io) {
+    io("leaf", self.leaf), io("rail", self.rail), io("hosts", self.hosts), io("key", self.key);
+    io("share", self.share), io("slow", self.slow), io("links", self.links);
+  }
+};
+// Each leaf and rail once, with its least share.
+void add_worst(std::vector<SlowSwitch>& all, const SlowSwitch& one);
+
 struct Acceptance {
   std::string level;
   std::string started;
@@ -135,12 +154,13 @@ struct Acceptance {
   std::vector<UnmeasuredFloor> not_measured = {};
   ComparedHosts compared = {};
   std::vector<WorldFigure> figures = {};
+  std::vector<SlowSwitch> switches = {};
   bool finished = true;
   std::string hardware = {};  // of most hosts: "8 x NVIDIA H100 80GB HBM3, 8 ports of 400 Gb/s"; empty: not known
   std::string floors = {};    // name of the file; empty: none
 
-  // fail if a host failed; unknown or worse unless each has passed a check, every required floor was measured, and all
-  // is finished.
+  // fail if a host failed or a switch is slow; unknown or worse unless each has passed a check, every required floor
+  // was measured, and all is finished.
   Fitness fitness() const;
 };
 
@@ -149,13 +169,17 @@ struct Acceptance {
 // xids of `hosts`.
 void judge_audit(const AuditedFleet& audit, std::vector<AcceptedHost>& hosts);
 
+using Leaves = std::map<std::string, std::string>;  // leaf switches by host
+
 struct StageFloors {
-  const Floors* user = nullptr;                // --floors
-  const Floors* fleet = nullptr;               // of hosts against their median; applied from three hosts on
-  double pair_share = 0.6;                     // of the median pair: a host or link below it is slow
-  std::span<const std::string> families = {};  // that this build knows
-  UnmeasuredFloors* unmeasured = nullptr;      // told what is measured
-  ComparedHosts* power = nullptr;              // told what comparing hosts can find
+  const Floors* user = nullptr;    // --floors
+  const Floors* fleet = nullptr;   // of hosts against their median; applied from three hosts on
+  double pair_share = 0.6;         // of the median pair: a host or link below it is slow
+  const Leaves* leaves = nullptr;  // as far as known
+  const std::map<std::string, double>* port_rates = nullptr;  // bytes a second by host, as far as known
+  std::span<const std::string> families = {};                 // that this build knows
+  UnmeasuredFloors* unmeasured = nullptr;                     // told what is measured
+  ComparedHosts* power = nullptr;                             // told what comparing hosts can find
 };
 
 // A plan run on every host separately, then once more on those of its hosts that were slow: a figure counts as slow
@@ -175,6 +199,8 @@ struct WorldChecks {
   bool repeat = false;  // a host was lost or gave wrong results, so what the others can do is not known yet
   // Hosts and keys of slow pairs, to measure once more before anybody is blamed.
   std::set<std::string> slow = {}, slow_keys = {};
+  std::vector<SlowSwitch> switches = {};
+  std::string note = {};                  // what could not be judged
   std::vector<WorldFigure> figures = {};  // `check` is left to the caller
 };
 // A plan run by all hosts together: wrong results, lost hosts, stragglers, and in matrices of pairs hosts and links

@@ -340,16 +340,22 @@ void add_figure(const Record& record, WorldChecks& world) {
 // A figure of all hosts together is held against its floor: slow pairs or a straggler explain it, else all are to
 // blame.
 void judge_together(const Judgement& judged, const Floor& floor, const std::set<std::string>& stragglers,
-                    WorldChecks& world) {
+                    const Leaves* leaves, WorldChecks& world) {
   const Record& record = *judged.entry.record;
   const bool fails = judged.outcome == Outcome::fail, passes = judged.outcome == Outcome::pass;
   std::map<std::string, std::set<std::string>> pairs;
-  if (!passes) pairs = slow_hosts(record, floor, *judged.limit);
+  std::vector<SlowSwitch> switches;
+  if (!passes) pairs = slow_hosts(record, floor, *judged.limit, leaves, switches);
+  for (const SlowSwitch& one : switches) {
+    add_worst(world.switches, one);
+    world.slow.insert(one.hosts.begin(), one.hosts.end()), world.slow_keys.insert(record.key);
+  }
   std::erase_if(pairs, [&](const auto& one) { return !world.checks.contains(one.first); });
   for (const auto& [host, others] : pairs) world.slow.insert(host), world.slow_keys.insert(record.key);
   for (auto& [host, check] : world.checks) {
     const auto pair = pairs.find(host);
-    const bool spared = !pairs.empty() ? pair == pairs.end() : !stragglers.empty() && !stragglers.contains(host);
+    const bool explained = !pairs.empty() || !switches.empty();
+    const bool spared = explained ? pair == pairs.end() : !stragglers.empty() && !stragglers.contains(host);
     if (passes ? !check.figure : !spared && (!check.figure || fails)) show(check, judged, floor);
     if (passes || spared) continue;
     std::string line = "of all hosts together: " + line_of(judged, floor);
@@ -361,7 +367,7 @@ void judge_together(const Judgement& judged, const Floor& floor, const std::set<
     add_line(check, fails ? Fitness::fail : Fitness::unsure, line);
     if (fails) check.missed.push_back(missed(judged, floor));
   }
-  world.repeat = world.repeat || (fails && pairs.empty() && !stragglers.empty());
+  world.repeat = world.repeat || (fails && pairs.empty() && switches.empty() && !stragglers.empty());
 }
 
 }  // namespace
@@ -445,11 +451,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     ++measured;
     add_figure(record, world);
     for (auto& [host, check] : world.checks) check.note(Fitness::pass, "");
-    if (record.matrix) {
-      const std::set<std::string> suspects = judge_links(record, floors.pair_share, world.checks);
-      world.slow.insert(suspects.begin(), suspects.end());
-      if (!suspects.empty()) world.slow_keys.insert(record.key);
-    }
+    if (record.matrix) judge_links(record, floors, world), judge_port_rates(record, floors, world);
     if (record.slow_rank) {
       const std::string host = record.host_of(record.slow_rank->rank);
       ++slow[host], slow_in[host] = &record;
@@ -477,7 +479,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     if (floors.unmeasured) floors.unmeasured->add(result);
     for (const FloorResult& one : result.results)
       for (const Judgement& judged : one.records)
-        if (judged.value && judged.limit) judge_together(judged, *one.floor, stragglers, world);
+        if (judged.value && judged.limit) judge_together(judged, *one.floor, stragglers, floors.leaves, world);
   }
   return world;
 }

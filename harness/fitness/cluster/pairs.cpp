@@ -3,6 +3,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/fitness/cluster/slow_links.h"
+#include "harness/runs/figures.h"
 #include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
@@ -39,6 +40,8 @@ struct Links {
 
   // A figure as a time, and a time as a figure.
   double inverse(double value) const { return higher ? 1 / value : value; }
+  // With the digits that a time of RailTimes has.
+  double figure(double time) const { return std::stod(fmt::format("{:.6g}", inverse(time))); }
 };
 
 std::optional<Links> links_of(const Record& record) {
@@ -63,6 +66,35 @@ std::optional<Links> links_of(const Record& record) {
   return links;
 }
 
+// The number of each host's leaf switch, for explain_slow_links(); one of its own where it is not known.
+std::vector<std::size_t> leaf_numbers(const std::vector<std::string>& hosts, const Leaves* leaves) {
+  std::vector<std::size_t> numbers;
+  std::map<std::string, std::size_t> known;
+  for (const std::string& host : hosts) {
+    const auto leaf = leaves ? leaves->find(host) : Leaves::const_iterator();
+    const bool has = leaves && leaf != leaves->end();
+    numbers.push_back(has ? known.try_emplace(leaf->second, numbers.size()).first->second : numbers.size());
+  }
+  return numbers;
+}
+
+SlowSwitch slow_switch(const Record& record, const Links& links, const SlowCause& cause, const Leaves& leaves) {
+  SlowSwitch one;
+  one.leaf = leaves.at(links.hosts[cause.hosts.front()]);
+  one.key = record.key;
+  for (const std::size_t host : cause.hosts) one.hosts.push_back(links.hosts[host]);
+  std::set<std::string> others;  // other leaves; "" for a host without one
+  for (const std::string& host : links.hosts)
+    if (const auto leaf = leaves.find(host); leaf == leaves.end() || leaf->second != one.leaf)
+      others.insert(leaf == leaves.end() ? "" : leaf->second);
+  // Of only two switches either may be the slow one.
+  if (others.size() == 1 && !others.begin()->empty()) one.leaf += " or " + *others.begin(), one.hosts = links.hosts;
+  if (!record.rails.empty()) one.rail = cause.rail;
+  one.share = 1 / std::max(cause.sending, cause.receiving);
+  one.slow = cause.slow, one.links = cause.links;
+  return one;
+}
+
 // Shows the worst port of each host by its fastest link, in the slower direction.
 void show_best(const Record& record, const Links& links, double limit, HostChecks& checks) {
   for (std::size_t host = 0; host < links.hosts.size(); ++host)
@@ -79,24 +111,27 @@ void show_best(const Record& record, const Links& links, double limit, HostCheck
         to.of = fmt::format("{} best {}{}", record.key, sends ? "in sending" : "in receiving",
                             record.rails.empty() ? "" : fmt::format(" on rail {}", rail));
         to.unit = record.matrix->unit;
-        to.figure = links.inverse(best);
-        to.floor = links.inverse(limit);
+        to.figure = links.figure(best);
+        to.floor = links.figure(limit);
         to.at_most = !links.higher;
       }
 }
 
 }  // namespace
 
-std::set<std::string> judge_links(const Record& record, double share, HostChecks& checks) {
+void judge_links(const Record& record, const StageFloors& floors, WorldChecks& world) {
   const std::optional<Links> links = links_of(record);
-  if (!links || links->hosts.size() < min_fleet) return {};
+  if (!links || links->hosts.size() < min_fleet) return;
+  HostChecks& checks = world.checks;
+  const double share = floors.pair_share;
   const std::vector<std::string>& hosts = links->hosts;
   // Messages of CPUs depend on more than ports and switches.
   const double least = record.device == "cpu" ? 1 / share : SlowLimits().least;
   const double latency = std::max(slow_latency, 1 / share);
   const SlowLinks found =
-      explain_slow_links(links->times, {}, links->higher ? SlowLimits{least, 1 / share} : SlowLimits{latency, latency});
-  if (!(found.usual > 0)) return {};
+      explain_slow_links(links->times, leaf_numbers(hosts, floors.leaves),
+                         links->higher ? SlowLimits{least, 1 / share} : SlowLimits{latency, latency});
+  if (!(found.usual > 0)) return;
   show_best(record, *links, found.limit * found.usual, checks);
   const auto figure = [&](double slower) {
     return format_quantity(links->inverse(slower * found.usual), record.matrix->unit);
@@ -106,13 +141,15 @@ std::set<std::string> judge_links(const Record& record, double share, HostChecks
       links->higher ? format_percent(1 / found.limit) + " at least" : fmt::format("{:.3g} times at most", found.limit));
   std::set<std::size_t> failing;
   for (const SlowCause& cause : found.causes)
-    if (cause.kind != Kind::pair) failing.insert(cause.hosts.front());
+    if (cause.kind == Kind::host || cause.kind == Kind::port) failing.insert(cause.hosts.front());
   const bool two_kinds = failing.size() > 1 && 3 * failing.size() > hosts.size();
-  std::set<std::string> suspects;
+  const auto suspect = [&](const std::string& host) {
+    if (checks.contains(host)) world.slow.insert(host), world.slow_keys.insert(record.key);
+  };
   const auto blame = [&](std::size_t one, Fitness state, const char* part, const std::string& device,
                          const std::string& line) {
     if (!checks.contains(hosts[one])) return;
-    suspects.insert(hosts[one]);
+    suspect(hosts[one]);
     checks[hosts[one]].blame(part, device);
     add_line(checks[hosts[one]], state, record.key + ": " + line);
   };
@@ -126,6 +163,11 @@ std::set<std::string> judge_links(const Record& record, double share, HostChecks
       blame(one, Fitness::unsure, "pair", fmt::format("{} - {}", std::min(from, to), std::max(from, to)), line);
   };
   for (const SlowCause& cause : found.causes) {
+    if (cause.kind == Kind::leaf) {
+      for (const std::size_t host : cause.hosts) suspect(hosts[host]);
+      add_worst(world.switches, slow_switch(record, *links, cause, *floors.leaves));
+      continue;
+    }
     if (cause.kind == Kind::pair) {
       const std::string rails = fmt::format("{} of {}", cause.slow, plural(cause.links, "rail"));
       blame_pair(cause.hosts[0], cause.hosts[1], rails, cause.sending, cause.receiving);
@@ -141,7 +183,6 @@ std::set<std::string> judge_links(const Record& record, double share, HostChecks
   }
   for (const SlowLink& one : found.left)
     blame_pair(one.from, one.to, fmt::format("rail {}", one.rail), one.there, one.back);
-  return suspects;
 }
 
 namespace {
@@ -158,18 +199,16 @@ std::optional<double> keep_better(const Record& record, Matrix& matrix, const Re
                                              : std::min(a, b);
   };
   std::map<std::pair<std::string, std::string>, double> values;
-  std::map<std::string, double> sends, receives;  // the best of each host
-  const auto keep = [&](std::map<std::string, double>& best, const std::string& host, double value) {
-    const auto [place, fresh] = best.try_emplace(host, value);
-    if (!fresh) place->second = better(place->second, value);
-  };
+  // Of each host, with those that nobody suspects: two suspects may be slow or fast together.
+  std::map<std::string, std::vector<double>> sends, receives;
   for (std::size_t i = 0; i < m; ++i)
     for (std::size_t j = 0; j < m; ++j) {
       const double value = again.values[i * m + j];
       const std::string from = other.host_of(again.ranks[i]), to = other.host_of(again.ranks[j]);
       if (from == to || !std::isfinite(value)) continue;
       values[{from, to}] = value;
-      keep(sends, from, value), keep(receives, to, value);
+      if (!suspects.contains(to)) sends[from].push_back(value);
+      if (!suspects.contains(from)) receives[to].push_back(value);
     }
   std::optional<double> slowest;
   for (std::size_t i = 0; i < n; ++i)
@@ -180,9 +219,9 @@ std::optional<double> keep_better(const Record& record, Matrix& matrix, const Re
       if (const auto found = values.find({from, to}); found != values.end())
         value = better(value, found->second);
       else if (sends.contains(from) && suspects.contains(from))
-        value = better(value, sends[from]);
+        value = better(value, median(sends[from]));
       else if (receives.contains(to) && suspects.contains(to))
-        value = better(value, receives[to]);
+        value = better(value, median(receives[to]));
       slowest = !slowest || better(*slowest, value) == *slowest ? value : *slowest;
     }
   return slowest;
@@ -205,20 +244,30 @@ void keep_better_pairs(RunData& first, const RunData& again, const std::set<std:
 }
 
 std::vector<std::string> with_partners(const std::set<std::string>& suspects, const std::vector<std::string>& hosts) {
-  std::size_t partners = std::max<std::size_t>(2, suspects.size());
+  const std::size_t others = hosts.size() - std::min(hosts.size(), suspects.size());
+  const std::size_t partners = std::min(others, std::max<std::size_t>(3, suspects.size()));
   std::vector<std::string> chosen;
-  for (const std::string& host : hosts)
-    if (suspects.contains(host) || (partners > 0 && partners-- > 0)) chosen.push_back(host);
+  std::size_t number = 0;
+  for (const std::string& host : hosts) {
+    if (suspects.contains(host)) {
+      chosen.push_back(host);
+      continue;
+    }
+    if (number * partners / others < (number + 1) * partners / others) chosen.push_back(host);
+    ++number;
+  }
   return chosen;
 }
 
-std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, const Floor& floor, double limit) {
-  using Pairs = std::map<std::string, std::set<std::string>>;  // by host, both ways
-  const std::optional<Links> links = links_of(record);
-  if (!links || record.matrix->unit != floor.unit || links->higher != (floor.bound == Bound::at_least)) return {};
-  const std::vector<std::string>& hosts = links->hosts;
-  const double seconds = links->inverse(limit);
-  const SlowLinks found = explain_slow_links(links->times, {}, {.seconds = seconds});
+namespace {
+
+using Pairs = std::map<std::string, std::set<std::string>>;  // by host, both ways
+
+// As slow_hosts(), of links that may take so many seconds.
+Pairs slower_than(double seconds, const Record& record, const Links& links, const Leaves* leaves,
+                  std::vector<SlowSwitch>& switches) {
+  const std::vector<std::string>& hosts = links.hosts;
+  const SlowLinks found = explain_slow_links(links.times, leaf_numbers(hosts, leaves), {.seconds = seconds});
   Pairs slow, worst, named, left;
   const auto add = [&](Pairs& pairs, std::size_t a, std::size_t b) {
     pairs[hosts[a]].insert(hosts[b]);
@@ -227,8 +276,8 @@ std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, co
   float longest = 0;
   for (std::size_t i = 0; i < hosts.size(); ++i)
     for (std::size_t j = 0; j < hosts.size(); ++j)
-      for (std::size_t rail = 0; rail < links->times.rails(); ++rail) {
-        const float time = links->times.at(i, j, rail);
+      for (std::size_t rail = 0; rail < links.times.rails(); ++rail) {
+        const float time = links.times.at(i, j, rail);
         if (time > seconds) add(slow, i, j);
         if (!(time > longest)) continue;
         longest = time;
@@ -237,7 +286,9 @@ std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, co
       }
   if (slow.empty()) return worst;
   for (const SlowCause& cause : found.causes)
-    if (cause.kind == Kind::pair)
+    if (cause.kind == Kind::leaf)
+      add_worst(switches, slow_switch(record, links, cause, *leaves));
+    else if (cause.kind == Kind::pair)
       add(left, cause.hosts[0], cause.hosts[1]);
     else
       named[hosts[cause.hosts.front()]] = slow[hosts[cause.hosts.front()]];
@@ -253,6 +304,89 @@ std::map<std::string, std::set<std::string>> slow_hosts(const Record& record, co
       if (left[other].erase(host); left[other].empty()) left.erase(other);
   }
   return named;
+}
+
+}  // namespace
+
+Pairs slow_hosts(const Record& record, const Floor& floor, double limit, const Leaves* leaves,
+                 std::vector<SlowSwitch>& switches) {
+  const std::optional<Links> links = links_of(record);
+  if (!links || record.matrix->unit != floor.unit || links->higher != (floor.bound == Bound::at_least)) return {};
+  return slower_than(links->inverse(limit), record, *links, leaves, switches);
+}
+
+std::map<std::string, double> port_rates(const AuditedFleet& audit) {
+  std::map<std::string, double> rates;
+  for (const AuditedHost& host : audit.hosts) {
+    const Json& inventory = host.inventory;
+    const auto rails = inventory.is_object() ? inventory.find("rails") : inventory.end();
+    const auto gpus = static_cast<double>(host.gpus.size());
+    if (gpus == 0 || !inventory.is_object() || rails == inventory.end() || !rails->is_array()) continue;
+    std::map<double, double> ports;  // how many, by rate in Gbit/s
+    for (const Json& kind : *rails) {
+      const auto count = number_member(kind, "/count/exactly");
+      const double rate = std::strtod(text_member(kind, "/rate").c_str(), nullptr);
+      if (count && rate > 0) ports[rate] += *count;
+    }
+    const auto own = std::ranges::find_if(ports, [&](const auto& one) { return one.second == gpus; });
+    if (own != ports.end())
+      rates[host.host] = own->first * 1e9 / 8;
+    else if (ports.size() == 1)
+      rates[host.host] = ports.begin()->first * 1e9 / 8 * std::min(1.0, ports.begin()->second / gpus);
+  }
+  return rates;
+}
+
+void judge_port_rates(const Record& record, const StageFloors& floors, WorldChecks& world) {
+  constexpr double least = 0.9;             // of the rate
+  constexpr double least_bytes = 64 << 20;  // smaller messages do not reach it
+  std::optional<Links> links = links_of(record);
+  if (!links || !links->higher || record.device == "cpu" || !floors.port_rates) return;
+  if (floors.user && std::ranges::any_of(floors.user->floors, [&](const Floor& one) {
+        return one.unit == record.matrix->unit && key_matches(one.key, record.key);
+      }))
+    return;
+  if (param_number(record, "bytes").value_or(0) < least_bytes) return;
+  std::vector<std::string> unknown;
+  std::vector<double> rates;
+  for (const std::string& host : links->hosts) {
+    const auto rate = floors.port_rates->find(host);
+    rates.push_back(rate == floors.port_rates->end() ? std::nan("") : rate->second);
+    if (std::isnan(rates.back())) unknown.push_back(host);
+  }
+  if (!unknown.empty())
+    world.note = fmt::format("links were not held against the rate of their ports, which is not known on {}: {}",
+                             plural(unknown.size(), "host"), one_line(joined(unknown), 200));
+  // Shares of the rate become times: 1 is what the slower of both ports can do.
+  std::map<std::string, double> worst;  // share, by host
+  for (std::size_t i = 0; i < rates.size(); ++i)
+    for (std::size_t j = 0; j < rates.size(); ++j)
+      for (std::size_t rail = 0; rail < links->times.rails(); ++rail) {
+        float& time = links->times.at(i, j, rail);
+        time *= static_cast<float>(rates[i] + rates[j] - std::max(rates[i], rates[j]));
+        if (!(time > 0)) continue;
+        for (const std::size_t host : {i, j}) {
+          const auto [place, fresh] = worst.try_emplace(links->hosts[host], 1 / time);
+          if (!fresh) place->second = std::min<double>(place->second, 1 / time);
+        }
+      }
+  const bool slow = std::ranges::any_of(worst, [](const auto& one) { return one.second < least; });
+  std::vector<SlowSwitch> switches;
+  const Pairs named = slow ? slower_than(1 / least, record, *links, floors.leaves, switches) : Pairs();
+  for (const SlowSwitch& one : switches) {
+    add_worst(world.switches, one);
+    world.slow.insert(one.hosts.begin(), one.hosts.end()), world.slow_keys.insert(record.key);
+  }
+  for (const auto& [host, others] : named) {
+    const auto check = world.checks.find(host);
+    if (check == world.checks.end()) continue;
+    world.slow.insert(host), world.slow_keys.insert(record.key);
+    check->second.blame("port");
+    add_line(check->second, Fitness::fail,
+             fmt::format("{}: down to {} of the rate of its port ({}), {} at least; {}", record.key,
+                         format_percent(worst.at(host)), format_quantity(floors.port_rates->at(host), "B/s"),
+                         format_percent(least), slow_with_text(record, others)));
+  }
 }
 
 std::string slow_with_text(const Record& record, const std::set<std::string>& others) {

@@ -1,6 +1,7 @@
-// Hostfiles, Slurm's lists of nodes and of tasks per node, and a job's variables. The first byte selects which.
+// Hostfiles, Slurm's lists of nodes and of tasks per node, its topology, and a job's variables. The first byte selects which.
 #include "harness/hosts/hostfile.h"
 #include "harness/hosts/slurm.h"
+#include "harness/hosts/topology.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <map>
@@ -24,6 +25,11 @@ void hosts(std::string_view input) {
     if (!accepts(variable, [&] { tasks = parse_tasks_per_node(input.substr(1), variable); })) return;
     expect(tasks.size() <= max_nodes, "more nodes than allowed");
     for (const int count : tasks) expect(count >= 0, "a negative number of tasks");
+  } else if (what == 'l') {
+    std::map<std::string, std::string> leaves;
+    if (!accepts("topology:", [&] { leaves = parse_topology(input.substr(1), "topology"); })) return;
+    for (const auto& [node, leaf] : leaves)
+      expect(!node.empty() && !leaf.empty() && leaf.find('\n') == leaf.npos, "an invalid leaf");
   } else if (what == 'e') {  // NAME=VALUE on each line
     std::map<std::string, std::string, std::less<>> variables;
     for (std::string_view rest = input.substr(1); !rest.empty();) {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <future>
 #include <random>
 #include <set>
 #include <tuple>
@@ -201,6 +202,19 @@ class Noise {
   std::array<float, 4096> table_;
 };
 
+// Calls draw(0), draw(1), ... on two threads, and returns what they found, in order.
+template <typename Draw>
+auto all_draws(std::size_t draws, const Draw& draw) {
+  std::vector<decltype(draw(draws))> found(draws);
+  const auto every_second = [&](std::size_t first) {
+    for (std::size_t i = first; i < draws; i += 2) found[i] = draw(i);
+  };
+  auto other = std::async(std::launch::async, every_second, 1);
+  every_second(0);
+  other.get();
+  return found;
+}
+
 struct Rates {
   std::size_t faults = 0, named = 0, wrong = 0;
 };
@@ -244,8 +258,8 @@ Rates broken_cluster(std::size_t hosts, std::size_t rails, std::uint64_t seed) {
 
 Rates broken_clusters(std::size_t hosts, std::size_t rails, std::size_t draws) {
   Rates sum;
-  for (std::size_t draw = 0; draw < draws; ++draw) {
-    const Rates one = broken_cluster(hosts, rails, 1000 + draw);
+  for (const Rates& one :
+       all_draws(draws, [&](std::size_t draw) { return broken_cluster(hosts, rails, 1000 + draw); })) {
     sum.faults += one.faults, sum.named += one.named, sum.wrong += one.wrong;
   }
   std::printf("%zu clusters of %zu hosts and %zu rails: %zu of %zu faults named, %zu wrong names\n", draws, hosts,
@@ -264,14 +278,15 @@ TEST(SlowLinks, SimulatedFaultsAreNamed) {
 TEST(SlowLinks, BurstsNameNothing) {
   std::size_t wrong = 0;
   const auto draw_healthy = [&](std::size_t hosts, std::size_t draws) {
-    for (std::size_t draw = 0; draw < draws; ++draw) {
+    const auto names = all_draws(draws, [&](std::size_t draw) {
       Noise noise(5000 + draw);
       Cluster cluster(hosts, 8);
       cluster.change([&](std::size_t, std::size_t, std::size_t, float& time) {
         time *= noise.factor() * (noise.happens(0.05) ? 1.3F : 1);
       });
-      wrong += cluster.explain(hosts / 4).causes.size();
-    }
+      return cluster.explain(hosts / 4).causes.size();
+    });
+    for (const std::size_t one : names) wrong += one;
     std::printf("%zu healthy clusters of %zu hosts and 8 rails: %zu wrong names so far\n", draws, hosts, wrong);
   };
   draw_healthy(16, 1000);
