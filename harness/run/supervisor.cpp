@@ -331,7 +331,7 @@ bool Supervisor::skipped(const Job& job) {
 bool Supervisor::run(std::vector<Job> jobs) {
   if (signals_.interrupted()) return false;
   int fruitless = 0;           // launches in a row that never reached the first phase of a case
-  std::optional<int> held_up;  // the rank, of several, for which the last case waited in vain
+  std::optional<int> held_up;  // the rank, of several with GPUs, for which the last case waited in vain
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const Job& job = jobs[i];
     progress_.begin(job.order.key, job.order.world.ranks, job.estimated_seconds);
@@ -356,7 +356,9 @@ bool Supervisor::run(std::vector<Job> jobs) {
       if (record) {
         deliver(job, *record);
         const Failure failure = record->failure.value_or(Failure());
-        if (failure.kind == FailureKind::timeout && ranks_.size() > 1) held_up = failure.rank;
+        const auto rank = static_cast<std::size_t>(failure.rank.value_or(0));
+        const bool on_gpu = rank < placement_.seats.size() && placement_.seats[rank].gpu.has_value();
+        if (failure.kind == FailureKind::timeout && on_gpu && ranks_.size() > 1) held_up = failure.rank;
         const bool again = held_up && held_up == before;
         if (fruitless >= 2 || no_seats_ || again) i = deliver_rest(jobs, i, *record);
       }
@@ -370,7 +372,7 @@ bool Supervisor::run(std::vector<Job> jobs) {
   return !signals_.interrupted();
 }
 
-// A cause that keeps workers from starting would keep later ones from it, too; and a rank that two cases in a row have
+// A cause that keeps workers from starting would keep later ones from it, too; and a GPU that two cases in a row have
 // waited for would hold up the next.
 std::size_t Supervisor::deliver_rest(const std::vector<Job>& jobs, std::size_t index, const Record& broken) {
   while (++index < jobs.size()) {

@@ -333,7 +333,7 @@ class Check(AssayCase):
     def test_shipped_floors_are_clean_and_match_keys(self):
         """Expands each floor's family with --set to the values in its pattern, which must match a resulting key."""
         table = {"gemm": "dtype m n k transpose cache duration accumulation gpus", "memory": "op bytes store threads gpus", "peak": "dtype isa threads",
-                 "transfer": "direction memory bytes by gpus", "collective": "op bytes dtype inplace batching",
+                 "transfer": "direction memory bytes by gpus", "collective": "op bytes dtype inplace batching nvls p2p buffers",
                  "resnet": "model mode", "transformer": "model mode", "llama": "model mode"}
         self.run_dir(self.record("none/x=1"))
         names = sorted(path.stem for path in CONFIGS.glob("*.json"))

@@ -211,7 +211,7 @@ TEST_F(Acceptances, SlowPairsAreMeasuredAgainWithOtherPartners) {
   trials_.answers["pairs-2"] = [](const Trial& trial) { return pairs_of(trial, ""); };
   const Result well = accept();
   EXPECT_THAT(trials_.asked, ElementsAre("audit", "host", "pairs", "pairs-2", "collectives"));
-  EXPECT_EQ(trials_.seen[3].hosts, "a:1,b:1,e:1");
+  EXPECT_EQ(trials_.seen[3].hosts, "b:1,c:1,d:1,e:1");
   EXPECT_THAT(trials_.seen[3].filter, HasSubstr("pairwise"));
   EXPECT_EQ(well.code(), ExitCode::ok);
   EXPECT_EQ(trials_.seen[4].ranks, 5);

@@ -32,8 +32,10 @@ const std::vector<double> spread{-0.015, -0.01, -0.005, 0.005, 0.01, 0.015};
 using Change = std::function<void(Record&)>;
 
 RunData run_on(const std::string& host, const std::string& started, std::vector<Record> records) {
-  for (Record& record : records)
-    if (record.ranks.empty()) record.ranks.push_back({0, host, "AMD Zen 5", {}});
+  for (Record& record : records) {
+    if (record.ranks.empty()) record.ranks.push_back({0, "", "AMD Zen 5", {}});
+    for (RankResult& rank : record.ranks) rank.host = host;
+  }
   return test::run_of(std::move(records), "run-" + host + started, {{"started", started}});
 }
 
