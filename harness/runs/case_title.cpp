@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
+#include <sstream>
 
 namespace assay {
 
@@ -63,10 +65,11 @@ std::string memory_title(const Record& r) {
 }
 
 std::string collective_title(const Record& r) {
-  return join({join({"collective", text_of(r, "op"), size_of_param(r, "bytes")}, " "),
-               unless(text_of(r, "dtype"), "f32"), text_of(r, "inplace") == "true" ? "in place" : "",
-               unless(text_of(r, "batching"), "batched"), collective_variant(r), plural(r.world_ranks, "rank")},
-              ", ");
+  return join(
+      {join({"collective", text_of(r, "op"), size_of_param(r, "bytes")}, " "), unless(text_of(r, "dtype"), "f32"),
+       text_of(r, "inplace") == "true" ? "in place" : "", unless(text_of(r, "batching"), "batched"),
+       collective_variant(r), r.world_ranks > 0 ? plural(r.world_ranks, "rank") : ""},
+      ", ");
 }
 
 std::string transfer_title(const Record& r) {
@@ -142,6 +145,23 @@ std::string case_title(const Record& record) {
   std::string title = found->second(record);
   if (record.world_ranks > 1 && record.family != "collective") title += fmt::format(", {} ranks", record.world_ranks);
   return title;
+}
+
+std::string with_titles(const std::string& line) {
+  std::string text;
+  std::istringstream words(line);
+  for (std::string word; words >> word;) {
+    const std::size_t end = word.find_last_not_of(":,;)") + 1;
+    Record record;
+    record.key = word.substr(0, end);
+    record.family = record.key.substr(0, record.key.find('/'));
+    record.world_ranks = 0;  // a key does not say it
+    const bool is_key = !record.family.empty() && record.family.size() < record.key.size() &&
+                        std::ranges::all_of(record.family, [](char c) { return c == '_' || (c >= 'a' && c <= 'z'); }) &&
+                        record.key.find('=') != record.key.npos && record.key.find('*') == record.key.npos;
+    text += fmt::format("{}{}{}", text.empty() ? "" : " ", is_key ? case_title(record) : record.key, word.substr(end));
+  }
+  return text;
 }
 
 }  // namespace assay

@@ -42,5 +42,7 @@ bool is_training(const Record& record);
 std::string collective_variant(const Record& record);
 // A readable name from family and parameters: "gemm f32 2048 x 2048 x 2048".
 std::string case_title(const Record& record);
+// A line of text in which the keys of cases are replaced by such names.
+std::string with_titles(const std::string& line);
 
 }  // namespace assay

@@ -5,6 +5,8 @@
 #include "harness/fitness/floors/words.h"
 #include "harness/json/members.h"
 #include "harness/runs/csv.h"
+#include "harness/runs/figures.h"
+#include "reports/hosts/hosts.h"
 #include "reports/model/fitness.h"
 #include "reports/model/words.h"
 
@@ -20,7 +22,7 @@ using namespace fitness;
 
 namespace {
 
-constexpr std::size_t max_hosts_shown = 20, max_notes_shown = 5;  // on the last screen
+constexpr std::size_t max_hosts_shown = 20, max_switches_shown = 5, max_notes_shown = 5;  // on the last screen
 
 // A check that the level requires and that did not run.
 bool lacks(const AcceptedHost& host, const HostCheck& check) {
@@ -47,7 +49,7 @@ std::string figure_text(const HostCheck& check) {
 
 // Why a check passed or failed: the evidence, else whose figure it is.
 std::string reason_text(const HostCheck& check) {
-  return one_line(check.evidence.empty() ? check.of : joined(check.evidence, "; "), 400);
+  return one_line(with_titles(check.evidence.empty() ? check.of : joined(check.evidence, "; ")), 400);
 }
 
 // Those that failed first, then those of which nobody is sure.
@@ -134,9 +136,10 @@ std::vector<std::string> lines_of(const AcceptedHost& host) {
     const HostCheck& check = check_of(host, name);
     if (lacks(host, check)) lines.push_back(fmt::format("{}: required, but not run", name));
     if (check.state != Fitness::fail && check.state != Fitness::unsure) continue;
-    for (const std::string& line : check.evidence) lines.push_back(fmt::format("{}: {}", name, one_line(line, 400)));
+    for (const std::string& line : check.evidence)
+      lines.push_back(fmt::format("{}: {}", name, one_line(with_titles(line), 400)));
     if (check.evidence.empty())
-      lines.push_back(fmt::format("{}: {} {}", name, one_line(check.of, 200), figure_text(check)));
+      lines.push_back(fmt::format("{}: {} {}", name, one_line(with_titles(check.of), 200), figure_text(check)));
   }
   // Lists only those of several GPUs that are to blame.
   const std::vector<FailedPart> culprits = culprits_of(host);
@@ -162,7 +165,7 @@ Table figures_table(const Acceptance& acceptance) {
   Table table{"figures", "", {{"check"}, {"case"}, {"metric"}, {"figure"}}, {}};
   for (const WorldFigure& one : acceptance.figures)
     table.rows.push_back({{one.check},
-                          {one_line(one.key, 200)},
+                          {one_line(with_titles(one.key), 200), one.key},
                           {one_line(one.metric, 80)},
                           {format_quantity(one.value, one.unit), json_of(one.value)}});
   return table;
@@ -209,8 +212,9 @@ std::string short_reason(const AcceptedHost& host) {
   if (check->state == Fitness::unknown) return fmt::format("{}: required, but not run", name);
   const bool misses = check->figure && check->floor && check->broken.empty() &&
                       (check->at_most ? *check->figure > *check->floor : *check->figure < *check->floor);
-  return one_line(fmt::format("{}: {}", name, misses ? figure_text(*check) + ": " + check->of : reason_text(*check)),
-                  200);
+  return one_line(
+      fmt::format("{}: {}", name, misses ? figure_text(*check) + ": " + with_titles(check->of) : reason_text(*check)),
+      200);
 }
 
 // What to do about a host, in a word or two.
@@ -275,6 +279,11 @@ Document accept_screen(const Acceptance& acceptance, const std::string& dir) {
       std::ranges::count_if(acceptance.hosts, [](const AcceptedHost& host) { return host.state() != Fitness::pass; }));
   const std::size_t shown = hosts.rows.size();
   if (shown > 0) screen.blocks.emplace_back(std::move(hosts));
+  for (std::size_t i = 0; i < std::min(acceptance.switches.size(), max_switches_shown); ++i)
+    say_line(one_line(with_titles(acceptance.switches[i].text()), 300), Tone::bad);
+  if (acceptance.switches.size() > max_switches_shown)
+    say_line(fmt::format("slow switches that are not shown: {}; accept.html",
+                         acceptance.switches.size() - max_switches_shown));
   if (bad > shown) say_line(fmt::format("and {}: accept.html", plural(bad - shown, "more host")));
   if (const std::string power = power_text(acceptance.compared); !power.empty()) say_line(power);
   for (std::size_t i = 0; i < std::min(acceptance.notes.size(), max_notes_shown); ++i)
@@ -282,7 +291,8 @@ Document accept_screen(const Acceptance& acceptance, const std::string& dir) {
   if (acceptance.notes.size() > max_notes_shown)
     say_line(fmt::format("and {}: accept.html", plural(acceptance.notes.size() - max_notes_shown, "more note")));
   std::vector<std::string> next;
-  if (acceptance.fitness() == Fitness::fail) next = {fmt::format("sh {}/drain.sh", dir), dir + "/evidence"};
+  if (std::ranges::any_of(acceptance.hosts, [](const auto& host) { return host.state() == Fitness::fail; }))
+    next = {fmt::format("sh {}/drain.sh", dir), dir + "/evidence"};
   if (bad < acceptance.hosts.size()) next.push_back(dir + "/passed.txt");
   next.push_back(dir + "/accept.html");
   if (acceptance.finished) say_line("next: " + joined(next, " · "));
@@ -298,7 +308,7 @@ Document accept_document(const Acceptance& acceptance) {
     document.sections.push_back(std::move(missing));
   document.sections.push_back({"accept", "", {main_table(acceptance)}});
   for (const SlowSwitch& one : acceptance.switches)
-    document.sections.back().blocks.push_back(Text{one_line(one.text(), 600), Tone::bad});
+    document.sections.back().blocks.push_back(Text{one_line(with_titles(one.text()), 600), Tone::bad});
   if (const std::string power = power_text(acceptance.compared); !power.empty())
     document.sections.back().blocks.push_back(Text{power});
   for (const AcceptedHost* const each : worst_first(acceptance)) {
@@ -314,6 +324,11 @@ Document accept_document(const Acceptance& acceptance) {
         {"host-" + host.host,
          fmt::format("{}: {}{}", one_line(host.host, 80), word_of(state), culprits.empty() ? "" : ": " + culprits),
          {List{"why", lines_of(host)}}});
+  }
+  for (const Record& record : acceptance.links) {
+    Section section{record.rails.empty() ? "pairs" : "rails", with_titles(record.key), {}};
+    for (Table& table : link_tables(record)) section.blocks.emplace_back(std::move(table));
+    document.sections.push_back(std::move(section));
   }
   if (!acceptance.figures.empty()) {
     document.sections.push_back({"figures", "All hosts together", {figures_table(acceptance)}});

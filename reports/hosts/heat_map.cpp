@@ -174,6 +174,14 @@ class Pairs {
 
 }  // namespace
 
+std::vector<Table> link_tables(const Record& record) {
+  const Pairs pairs(record);
+  if (pairs.empty()) return {};
+  std::vector<Table> tables = {pairs.rails(), pairs.table()};
+  std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
+  return tables;
+}
+
 std::vector<Section> pair_sections(const RunSet& runs) {
   Section section{"pairs", "Pair by pair", {}}, large{"pair-matrices", "Every pair", {}, false};
   std::size_t shown = 0, left_out = 0;
@@ -192,8 +200,7 @@ std::vector<Section> pair_sections(const RunSet& runs) {
       section.blocks.push_back(pairs.slowest());
       large.blocks.push_back(Text{case_title(*entry.record)});
     }
-    for (Table table : {pairs.rails(), pairs.table()})
-      if (!table.rows.empty()) (small ? section : large).blocks.push_back(std::move(table));
+    for (Table& table : link_tables(*entry.record)) (small ? section : large).blocks.push_back(std::move(table));
   }
   if (section.blocks.empty()) return {};
   section.blocks.push_back(

@@ -20,6 +20,9 @@ std::vector<Section> host_figure_sections(const RunSet& runs);
 // HTML. Large matrices are cut to the slowest members and go to an appendix.
 std::vector<Section> pair_sections(const RunSet& runs);
 
+// Of a record with a matrix of pairs: each host's median link on each rail, if it has rails; every pair. For a page.
+std::vector<Table> link_tables(const Record& record);
+
 // "n2" before "n10".
 bool natural_less(std::string_view a, std::string_view b);
 

@@ -103,8 +103,8 @@ class OldRun(AssayCase):
 
     def test_the_same_hosts_are_blamed(self):
         expected = old("blame.json")
-        self.assertEqual(list(expected), list(ACCEPTANCES))
-        for name in ACCEPTANCES:
+        self.assertLessEqual(set(expected), set(ACCEPTANCES))
+        for name in expected:
             for schema in (1, 2):
                 with self.subTest(name=name, schema=schema):
                     words, out = write_acceptance(self.dir / f"{name}-{schema}", name, schema)

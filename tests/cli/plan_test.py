@@ -97,7 +97,12 @@ class DryRun(AssayCase):
             self.assertTrue(self.keys(plan), plan)
 
     def test_gpu_parameters_do_not_reach_cpu_keys(self):
-        self.assertEqual(self.keys(self.plan({**GEMM, "gpus": ["each", "together"]})), self.keys(self.plan(GEMM)))
+        self.assertEqual(self.keys(self.plan({**GEMM, "accumulation": ["full", "fast"]})), self.keys(self.plan(GEMM)))
+
+    def test_ranks_on_cpus_work_together_unless_each_is_to_work_alone(self):
+        alone, together = self.keys(self.plan({**GEMM, "gpus": ["each", "together"]}))
+        self.assertEqual([together], self.keys(self.plan(GEMM)))
+        self.assertEqual(alone, together + "/gpus=each")
 
 
 class BadPlan(AssayCase):

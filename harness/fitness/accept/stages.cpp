@@ -257,6 +257,7 @@ bool Stages::run_together(std::string_view stage, std::vector<std::string> hosts
     }
     add_to(world.checks, unfinished);
     figures_[stage] = std::move(world.figures);
+    if (!world.links.empty()) links_ = std::move(world.links);
     switches_[stage] = std::move(world.switches);
     if (!world.note.empty()) skips_[stage] += (skips_[stage].empty() ? "" : "; ") + world.note;
     world.repeat = world.repeat || lost;

@@ -33,6 +33,7 @@ class Stages {
   const fitness::ComparedHosts& compared() const { return compared_; }
   std::vector<fitness::WorldFigure> figures() const;  // in the order of the stages
   std::vector<fitness::SlowSwitch> switches() const;
+  const std::vector<Record>& links() const { return links_; }
   // What readers must know: that this is a drill, and which cases ran nowhere.
   std::vector<std::string> notes() const;
   bool is_drill() const { return !drills_.empty(); }
@@ -63,6 +64,7 @@ class Stages {
   fitness::UnmeasuredFloors unmeasured_;
   fitness::ComparedHosts compared_;
   std::map<std::string_view, std::vector<fitness::WorldFigure>> figures_;  // by stage: of its last attempt
+  std::vector<Record> links_;
   std::map<std::string_view, std::vector<fitness::SlowSwitch>> switches_;  // by stage: of its last attempt
   bool broke_ = false;
 };

@@ -155,6 +155,7 @@ struct Acceptance {
   ComparedHosts compared = {};
   std::vector<WorldFigure> figures = {};
   std::vector<SlowSwitch> switches = {};
+  std::vector<Record> links = {};  // bandwidths between hosts, of the largest messages
   bool finished = true;
   std::string hardware = {};  // of most hosts: "8 x NVIDIA H100 80GB HBM3, 8 ports of 400 Gb/s"; empty: not known
   std::string floors = {};    // name of the file; empty: none
@@ -202,6 +203,7 @@ struct WorldChecks {
   std::vector<SlowSwitch> switches = {};
   std::string note = {};                  // what could not be judged
   std::vector<WorldFigure> figures = {};  // `check` is left to the caller
+  std::vector<Record> links = {};         // as in Acceptance
 };
 // A plan run by all hosts together: wrong results, lost hosts, stragglers, and in matrices of pairs hosts and links
 // that are slow. Throws UsageError as check() does.

