@@ -203,8 +203,10 @@ struct WorldChecks {
   std::string note = {};                  // what could not be judged
   std::vector<WorldFigure> figures = {};  // `check` is left to the caller
 };
-// A plan run by all hosts together: wrong results, lost hosts, stragglers, and in matrices of pairs hosts and links
-// that are slow. Throws UsageError as check() does.
+
+  void add_note(const std::string& text);  // each once
+// A plan run by all hosts together: wrong results, lost hosts, stragglers, in matrices of pairs hosts and links that
+// are slow, and ports that did not carry their rail. Throws UsageError as check() does.
 WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, const StageFloors& floors);
 
 // "2 of 14 cases skipped everywhere: KEY (reason)"; empty if every case ran somewhere.

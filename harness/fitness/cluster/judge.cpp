@@ -482,6 +482,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
         if (judged.value && judged.limit) judge_together(judged, *one.floor, stragglers, floors.leaves, world);
   }
   return world;
+  judge_ports(set, world);
 }
 
 }  // namespace assay::fitness

@@ -3,6 +3,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/fitness/cluster/slow_links.h"
+#include "harness/record/flags.h"
 #include "harness/runs/figures.h"
 #include "harness/statistics/statistics.h"
 
@@ -19,7 +20,8 @@ namespace assay::fitness {
 
 namespace {
 
-constexpr std::size_t max_lines = 8;  // of evidence for one check
+constexpr std::size_t max_lines = 8;            // of evidence for one check
+constexpr std::string_view of_port = " port ";  // in the names of ports: "mlx5_0 port 1"
 
 }  // namespace
 
@@ -355,8 +357,8 @@ void judge_port_rates(const Record& record, const StageFloors& floors, WorldChec
     if (std::isnan(rates.back())) unknown.push_back(host);
   }
   if (!unknown.empty())
-    world.note = fmt::format("links were not held against the rate of their ports, which is not known on {}: {}",
-                             plural(unknown.size(), "host"), one_line(joined(unknown), 200));
+    world.add_note(fmt::format("links were not held against the rate of their ports, which is not known on {}: {}",
+                               plural(unknown.size(), "host"), one_line(joined(unknown), 200)));
   // Shares of the rate become times: 1 is what the slower of both ports can do.
   std::map<std::string, double> worst;  // share, by host
   for (std::size_t i = 0; i < rates.size(); ++i)
@@ -397,3 +399,37 @@ std::string slow_with_text(const Record& record, const std::set<std::string>& ot
 }
 
 }  // namespace assay::fitness
+void judge_ports(const RunSet& runs, WorldChecks& world) {
+  std::map<std::pair<std::string, std::string>, std::pair<const Record*, double>> worst;     // share by host and port
+  std::map<std::string, std::map<std::pair<std::string, std::string>, std::uint64_t>> grew;  // counters by host
+  bool unproven = false;
+  for (const Entry& entry : runs.entries()) {
+    const Record& record = *entry.record;
+    for (const DeviceErrors& error : record.errors)
+      if (error.device.find(of_port) != error.device.npos) grew[error.host][{error.device, error.name}] += error.count;
+    if (record.status != Status::ok) continue;
+    unproven = unproven || flag::has(record.flags, flag::unproven_rails);
+    for (const PortTraffic& port : record.ports) {
+      if (!port.too_little()) continue;
+      const auto [place, fresh] = worst.try_emplace({port.host, port.device}, &record, *port.share);
+      if (!fresh && *port.share < place->second.second) place->second = {&record, *port.share};
+    }
+  }
+  for (const auto& [port, found] : worst) {
+    const auto check = world.checks.find(port.first);
+    if (check == world.checks.end()) continue;
+    check->second.blame("port", port.second.substr(0, port.second.find(of_port)));
+    add_line(check->second, Fitness::fail,
+             fmt::format("{}: {} carried {} of what its rail sent ({} at least)", found.first->key, port.second,
+                         format_percent(found.second), format_percent(PortTraffic::least_share)));
+  }
+  for (auto& [host, check] : world.checks) {
+    std::vector<std::string> counters;
+    for (const auto& [counter, count] : grew[host])
+      counters.push_back(fmt::format("{} {} {}", counter.first, counter.second, count));
+    if (!counters.empty() && check.state != Fitness::unknown)
+      check.note(Fitness::pass, "errors that its ports counted meanwhile: " + one_line(joined(counters), 300));
+  }
+  if (unproven) world.add_note(std::string(flag::unproven_rails));
+}
+

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "harness/fitness/cluster/cluster.h"
+#include "harness/runs/run_set.h"
 
 #include <cstddef>
 #include <map>
@@ -45,6 +46,10 @@ std::map<std::string, double> port_rates(const AuditedFleet& audit);
 // Large messages between GPUs that no floor of the user's is about fail below 0.9 of the slower port's rate, also where
 // all are equally slow: the fewest hosts that explain the links below it. Where a rate is not known, that is noted.
 void judge_port_rates(const Record& record, const StageFloors& floors, WorldChecks& world);
+
+// Fails the host of a port that did not carry its rail (PortTraffic::too_little()), and notes where nothing tells which
+// port did (flag::unproven_rails). The error counters of ports that grew meanwhile are remarks on their host.
+void judge_ports(const RunSet& runs, WorldChecks& world);
 
 // "slow with 3 of 63 hosts: b, c, d".
 std::string slow_with_text(const Record& record, const std::set<std::string>& others);

@@ -205,6 +205,7 @@ class JobGate {
     if (slow.empty() && std::ranges::all_of(world.checks, unsure))
       return not_measured(joined(world.checks.begin()->second.evidence, "; "));
     for (const auto& [host, check] : world.checks) note(host, check, sure || !slow.contains(host));
+    if (!world.note.empty()) answer_.notes.push_back(world.note);
   }
 
   fitness::StageFloors floors() const { return {.pair_share = pair_share, .families = request_.families}; }
