@@ -80,6 +80,8 @@ std::vector<std::size_t> leaf_numbers(const std::vector<std::string>& hosts, con
   return numbers;
 }
 
+double slowness(const SlowCause& cause) { return std::max(cause.sending, cause.receiving); }
+
 SlowSwitch slow_switch(const Record& record, const Links& links, const SlowCause& cause, const Leaves& leaves) {
   SlowSwitch one;
   one.leaf = leaves.at(links.hosts[cause.hosts.front()]);
@@ -92,7 +94,7 @@ SlowSwitch slow_switch(const Record& record, const Links& links, const SlowCause
   // Of only two switches either may be the slow one.
   if (others.size() == 1 && !others.begin()->empty()) one.leaf += " or " + *others.begin(), one.hosts = links.hosts;
   if (!record.rails.empty()) one.rail = cause.rail;
-  one.share = 1 / std::max(cause.sending, cause.receiving);
+  one.share = 1 / slowness(cause);
   one.slow = cause.slow, one.links = cause.links;
   return one;
 }
@@ -141,10 +143,14 @@ void judge_links(const Record& record, const StageFloors& floors, WorldChecks& w
   const std::string usual = fmt::format(
       ", the usual link {} ({})", figure(1),
       links->higher ? format_percent(1 / found.limit) + " at least" : fmt::format("{:.3g} times at most", found.limit));
-  std::set<std::size_t> failing;
-  for (const SlowCause& cause : found.causes)
-    if (cause.kind == Kind::host || cause.kind == Kind::port) failing.insert(cause.hosts.front());
-  const bool two_kinds = failing.size() > 1 && 3 * failing.size() > hosts.size();
+  // Hosts of another kind are about as slow as each other.
+  const auto alike = [&](const SlowCause& cause) {
+    std::set<std::size_t> failing;
+    for (const SlowCause& other : found.causes)
+      if ((other.kind == Kind::host || other.kind == Kind::port) && 3 * slowness(other) > slowness(cause))
+        failing.insert(other.hosts.front());
+    return failing.size();
+  };
   const auto suspect = [&](const std::string& host) {
     if (checks.contains(host)) world.slow.insert(host), world.slow_keys.insert(record.key);
   };
@@ -179,8 +185,10 @@ void judge_links(const Record& record, const StageFloors& floors, WorldChecks& w
     std::string line = fmt::format("{}{} of {} to others are slow: {} in sending and {} in receiving{}",
                                    rail.empty() ? "" : rail + ": ", cause.slow, plural(cause.links, "link"),
                                    figure(cause.sending), figure(cause.receiving), usual);
+    const std::size_t failing = alike(cause);
+    const bool two_kinds = failing > 1 && 3 * failing > hosts.size();
     if (two_kinds)
-      line += fmt::format("; so are {} of {} hosts: floors would tell which are right", failing.size(), hosts.size());
+      line += fmt::format("; so are {} of {} hosts: floors would tell which are right", failing, hosts.size());
     blame(cause.hosts.front(), two_kinds ? Fitness::unsure : Fitness::fail, "port", rail, line);
   }
   for (const SlowLink& one : found.left)
@@ -391,14 +399,6 @@ void judge_port_rates(const Record& record, const StageFloors& floors, WorldChec
   }
 }
 
-std::string slow_with_text(const Record& record, const std::set<std::string>& others) {
-  std::set<std::string> hosts;
-  for (const RankResult& rank : record.ranks) hosts.insert(rank.host);
-  return fmt::format("slow with {} of {}: {}", others.size(), plural(hosts.size() - 1, "host"),
-                     one_line(joined(others), 200));
-}
-
-}  // namespace assay::fitness
 void judge_ports(const RunSet& runs, WorldChecks& world) {
   std::map<std::pair<std::string, std::string>, std::pair<const Record*, double>> worst;     // share by host and port
   std::map<std::string, std::map<std::pair<std::string, std::string>, std::uint64_t>> grew;  // counters by host
@@ -433,3 +433,11 @@ void judge_ports(const RunSet& runs, WorldChecks& world) {
   if (unproven) world.add_note(std::string(flag::unproven_rails));
 }
 
+std::string slow_with_text(const Record& record, const std::set<std::string>& others) {
+  std::set<std::string> hosts;
+  for (const RankResult& rank : record.ranks) hosts.insert(rank.host);
+  return fmt::format("slow with {} of {}: {}", others.size(), plural(hosts.size() - 1, "host"),
+                     one_line(joined(others), 200));
+}
+
+}  // namespace assay::fitness
