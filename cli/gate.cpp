@@ -70,6 +70,9 @@ int run(const GateOptions& options, ExitStyle style) {
     say("assay: gate: rank {}: rank 0 judges the hosts of {}\n", job->rank, job->origin);
     return 0;
   }
+  if (!job && !options.alone)
+    if (const std::string why = gate::why_only_here(); !why.empty())
+      request.remark += (request.remark.empty() ? "" : "; ") + why;
   const gate::Answer answer = job ? run_job_gate(request, *job, options.hostfile) : run_gate(request);
   options.outputs.write_json([&] { return answer_json(request, answer); });
   options.outputs.print(answer_text(request, answer, style));

@@ -6,6 +6,7 @@
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/open_files.h"
 #include "harness/core/plain_text.h"
 #include "harness/core/text.h"
 #include "harness/core/version.h"
@@ -17,7 +18,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ constexpr std::size_t stranger_line_bytes = 4096;
 constexpr std::size_t worker_line_bytes = 16u << 20;
 constexpr std::size_t max_strangers = 128;  // besides the ranks that have not said hello yet
 constexpr int accepts_per_round = 64;
-constexpr rlim_t other_descriptors = 256;  // for strangers and everything else in this process
+constexpr std::size_t other_descriptors = 256;  // for strangers and everything else in this process
 constexpr std::size_t max_log = 20;
 constexpr auto log_period = std::chrono::minutes(1);
 constexpr auto hello_timeout = std::chrono::seconds(10);
@@ -208,13 +208,7 @@ void ChannelServer::expect(int size) {
   size_ = size;
   guests_ = 0;
   rest_until_ = {};
-  // One descriptor per rank, and no higher limit than that: some launchers loop over every possible descriptor.
-  rlimit limit{};
-  const rlim_t needed = static_cast<rlim_t>(size) + other_descriptors;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
-    limit.rlim_cur = std::min(needed, limit.rlim_max);
-    (void)::setrlimit(RLIMIT_NOFILE, &limit);
-  }
+  reserve_open_files(static_cast<std::size_t>(size) + other_descriptors);  // one per rank
 }
 
 std::vector<std::string> ChannelServer::drain_log() {

@@ -4,12 +4,12 @@
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
 #include "harness/core/host.h"
+#include "harness/core/open_files.h"
 #include "harness/core/text.h"
 #include "harness/hosts/agent_starter.h"
 #include "harness/json/members.h"
 
 #include <fmt/ranges.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -29,15 +29,6 @@ constexpr int killed = SIGKILL;  // as a wait status
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// A host takes a connection, a pipe from its remote shell, and a guest while MPI's daemon runs there.
-void reserve_descriptors(std::size_t hosts) {
-  rlimit limit{};
-  const rlim_t needed = 3 * static_cast<rlim_t>(hosts) + 256;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
-  limit.rlim_cur = std::min(needed, limit.rlim_max);
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 std::vector<int> all_of(std::size_t count) {
   std::vector<int> all;
   for (std::size_t i = 0; i < count; ++i) all.push_back(static_cast<int>(i));
@@ -53,7 +44,8 @@ Agents::Agents(Allocation allocation, AgentsOptions options)
   const bool ranks_are_hosts = allocation_.source != LaunchSource::environment;
   const int size = ranks_are_hosts ? static_cast<int>(states_.size()) : allocation_.size;
   loop_.server().expect(size);
-  reserve_descriptors(states_.size());
+  // A host takes a connection, a pipe from its remote shell, and a guest while MPI's daemon runs there.
+  reserve_open_files(3 * states_.size() + 256);
   Variables variables = {{"ASSAY_SUPERVISOR", loop_.server().address()},
                          {"ASSAY_SIZE", std::to_string(size)},
                          {"ASSAY_DEVICE", options_.device}};

@@ -1,6 +1,7 @@
 #include "harness/hosts/ask_hosts.h"
 
 #include "harness/core/error.h"
+#include "harness/core/open_files.h"
 #include "harness/core/program.h"
 #include "harness/core/text.h"
 #include "harness/hosts/agent_starter.h"
@@ -16,6 +17,7 @@ namespace assay {
 namespace {
 
 constexpr std::size_t max_at_once = 64;
+constexpr std::size_t files_of_each = 3, other_files = 64;  // open: two pipes and the process
 constexpr std::size_t stderr_bytes = 400;
 constexpr int shell_failed = 255;  // ssh's code if it could not run the command
 // From SIGTERM to SIGKILL: `timeout` passes the first on, and kills what ignores it after a second.
@@ -90,7 +92,7 @@ std::string asked_command(const std::string& binary, const std::vector<std::stri
 }
 
 std::vector<HostAnswer> ask_hosts(const Allocation& allocation, const std::vector<std::string>& words,
-                                  double timeout_seconds) {
+                                  double timeout_seconds, Asking how) {
   if (allocation.source == LaunchSource::environment)
     throw UsageError(
         fmt::format("{}: hosts that start themselves cannot be asked; name them in --hostfile", allocation.origin));
@@ -98,13 +100,22 @@ std::vector<HostAnswer> ask_hosts(const Allocation& allocation, const std::vecto
   std::vector<ProcessRun> runs;
   for (const AllocatedHost& host : allocation.hosts)
     runs.push_back(process_for(allocation, host, words, timeout_seconds));
-  std::vector<FinishedProcess> all = run_processes(runs, max_at_once);
+  std::size_t at_once = max_at_once;
+  if (how == Asking::all_at_once) {
+    const std::size_t files = reserve_open_files(files_of_each * runs.size() + other_files);
+    at_once = std::max<std::size_t>(1, (files - std::min(files, other_files)) / files_of_each);
+    runs.resize(std::min(runs.size(), at_once));
+  }
+  std::vector<FinishedProcess> all = run_processes(runs, at_once);
   const bool given_up = !std::ranges::all_of(all, &FinishedProcess::ended);
   if (given_up) end_children(grace_seconds, [](pid_t, int) {});
   std::vector<HostAnswer> answers;
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (std::size_t i = 0; i < allocation.hosts.size(); ++i) {
     const AllocatedHost& host = allocation.hosts[i];
-    answers.push_back(answer_of(std::move(all[i]), host.name, asked_by_shell(allocation, host), timeout_seconds));
+    if (i >= all.size())
+      answers.push_back({host.name, std::nullopt, "", "this process may not open files for more hosts", false});
+    else
+      answers.push_back(answer_of(std::move(all[i]), host.name, asked_by_shell(allocation, host), timeout_seconds));
   }
   return answers;
 }

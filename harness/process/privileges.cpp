@@ -29,7 +29,7 @@ Variables trusted_variables(std::vector<std::string>& left_out) {
     if (name == "TMPDIR") kept = why_untrusted(value).empty();
     if (kept)
       all[name] = value;
-    else if (name.starts_with("LD_") || name == "GLIBC_TUNABLES" || name == "TMPDIR")
+    else if (name.starts_with("LD_") || name == "GLIBC_TUNABLES" || name == "TMPDIR" || name == "OMPI_COMM_WORLD_SIZE")
       left_out.push_back(name);
   }
   std::ranges::sort(left_out);

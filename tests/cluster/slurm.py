@@ -35,10 +35,12 @@ def free_ports(count):
 
 
 class Slurm:
-    """Nodes n1, n2, ..., each with all CPUs of this machine. `more` are further lines of slurm.conf."""
+    """Nodes n1, n2, ..., each with all CPUs of this machine. `more` are further lines of slurm.conf; `topology`, those of
+    topology.conf, make it a tree."""
 
-    def __init__(self, nodes, more=()):
-        self.more = list(more)
+    def __init__(self, nodes, more=(), topology=()):
+        self.more = [*more, *(["TopologyPlugin=topology/tree"] if topology else [])]
+        self.topology = topology
         self.nodes = [f"n{i + 1}" for i in range(nodes)]
         self.folder = tempfile.mkdtemp(prefix="assay-slurm-")
         self.daemons = []
@@ -94,6 +96,9 @@ class Slurm:
         lines += self.more
         with open(self.path("slurm.conf"), "w") as file:
             file.write("\n".join(line for line in lines if line) + "\n")
+        if self.topology:
+            with open(self.path("topology.conf"), "w") as file:
+                file.write("\n".join(self.topology) + "\n")
         self._spawn("slurmctld", [shutil.which("slurmctld", path=SEARCH), "-D", "-c", "-f", self.path("slurm.conf")])
         for name in self.nodes:
             # Its own host name: Open MPI's daemons name their folders by it.

@@ -14,7 +14,8 @@ CONFIGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../config
 class InSlurm(ClusterCase):
     @classmethod
     def setUpClass(cls):
-        cls.slurm = slurm.Slurm(4)
+        cls.slurm = slurm.Slurm(4, topology=["SwitchName=leaf1 Nodes=n[1-2]", "SwitchName=leaf2 Nodes=n[3-4]",
+                                              "SwitchName=top Switches=leaf[1-2]"])
 
     @classmethod
     def tearDownClass(cls):
@@ -77,6 +78,16 @@ class InSlurm(ClusterCase):
         for name in self.slurm.nodes:
             self.assertRegex(text, rf"(?m)^  {name} +(ok|suspect)$")
             self.assertIn(f"on {name}\n", text)
+
+    def test_leaf_switches_are_read(self):
+        flat = slurm.Slurm(2)
+        self.addCleanup(flat.stop)
+        for one, said in ((self.slurm, "leaf switches: n1 leaf1, n2 leaf1, n3 leaf2, n4 leaf2\n"),
+                          (flat, "leaf switches are not known: scontrol show topology: it lists no node\n")):
+            nodes = str(len(one.nodes))
+            done = one.run("srun", "-N", nodes, "-n", nodes, os.environ["ASSAY"], "accept", "--level", "quick", "--device",
+                           "cpu", "--dry-run", cwd=self.folder, env=self.mark)
+            self.assertIn(said, done.stdout)
 
     def test_srun_of_1_2_and_4_tasks(self):
         for tasks, nodes in ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4)):

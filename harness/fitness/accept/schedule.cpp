@@ -77,6 +77,11 @@ std::string schedule_text(const Request& request, std::span<const Family> catalo
   std::string text = fmt::format("accept level {} on {} of {}: {}\n", request.level.name, plural(hosts.size(), "host"),
                                  request.allocation.origin, one_line(joined(hosts), 400));
   if (!request.gpus.empty()) text += request.gpus + ", as they say\n";
+  std::vector<std::string> leaves;
+  for (const auto& [host, leaf] : request.state.leaves) leaves.push_back(fmt::format("{} {}", host, leaf));
+  if (!leaves.empty()) text += fmt::format("leaf switches: {}\n", one_line(joined(leaves), 400));
+  if (const std::string& why = request.state.no_leaves; !why.empty())
+    text += fmt::format("leaf switches are not known: scontrol show topology: {}\n", why);
   Cases cases;
   for (const std::string_view stage : run_stages)
     if (request.why_not_run(stage, hosts.size()).empty()) cases[stage] = planned(request, stage, catalogue);

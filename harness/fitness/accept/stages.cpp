@@ -175,7 +175,8 @@ fitness::StageFloors Stages::floors() {
           &port_rates_,
           request_.families,
           &unmeasured_,
-          &compared_};
+          &compared_,
+          &unjudged_};
 }
 
 std::optional<RunData> Stages::run_of(const Attempt& attempt, HostChecks& checks) {
@@ -229,6 +230,7 @@ bool Stages::run_on_each(std::string_view stage, const std::vector<std::string>&
       }
     }
   }
+  if (!unjudged_.empty()) skips_[stage] += (skips_[stage].empty() ? "" : "; ") + unjudged_;
   add_to(checks, unfinished);
   keep(stage, checks);
   return true;

@@ -63,6 +63,7 @@ class Stages {
   std::map<std::string_view, std::string> skips_;  // by stage: cases that ran nowhere, what could not be judged
   fitness::UnmeasuredFloors unmeasured_;
   fitness::ComparedHosts compared_;
+  std::string unjudged_;                                                   // as of StageFloors
   std::map<std::string_view, std::vector<fitness::WorldFigure>> figures_;  // by stage: of its last attempt
   std::vector<Record> links_;
   std::map<std::string_view, std::vector<fitness::SlowSwitch>> switches_;  // by stage: of its last attempt

@@ -15,6 +15,10 @@ void HostCheck::note(Fitness found, std::string line) {
   if (!line.empty()) evidence.push_back(std::move(line));
 }
 
+void WorldChecks::add_note(const std::string& text) {
+  if (note.find(text) == note.npos) note += (note.empty() ? "" : "; ") + text;
+}
+
 Fitness AcceptedHost::state() const {
   std::optional<Fitness> all;  // of the checks that ran, and those that had to
   for (const auto& [name, check] : checks) {

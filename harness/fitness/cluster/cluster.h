@@ -181,6 +181,7 @@ struct StageFloors {
   std::span<const std::string> families = {};                 // that this build knows
   UnmeasuredFloors* unmeasured = nullptr;                     // told what is measured
   ComparedHosts* power = nullptr;                             // told what comparing hosts can find
+  std::string* unjudged = nullptr;                            // told which copies between GPUs nothing judged
 };
 
 // A plan run on every host separately, then once more on those of its hosts that were slow: a figure counts as slow
@@ -204,9 +205,11 @@ struct WorldChecks {
   std::string note = {};                  // what could not be judged
   std::vector<WorldFigure> figures = {};  // `check` is left to the caller
   std::vector<Record> links = {};         // as in Acceptance
+
+  void add_note(const std::string& text);  // each once
 };
-// A plan run by all hosts together: wrong results, lost hosts, stragglers, and in matrices of pairs hosts and links
-// that are slow. Throws UsageError as check() does.
+// A plan run by all hosts together: wrong results, lost hosts, stragglers, in matrices of pairs hosts and links that
+// are slow, and ports that did not carry their rail. Throws UsageError as check() does.
 WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, const StageFloors& floors);
 
 // "2 of 14 cases skipped everywhere: KEY (reason)"; empty if every case ran somewhere.

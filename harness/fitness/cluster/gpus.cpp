@@ -8,6 +8,7 @@
 #include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -196,7 +197,8 @@ void tell_gpus(const RunSet& runs, const std::vector<std::string>& hosts, HostCh
       tell_both(place.second, both, check->second);
 }
 
-void judge_gpu_pairs(const RunSet& runs, const std::vector<std::string>& hosts, double share, HostChecks& checks) {
+std::string judge_gpu_pairs(const RunSet& runs, const std::vector<std::string>& hosts, double share,
+                            HostChecks& checks) {
   std::map<std::string, std::map<std::string, GpuPairs>> cases;  // by key and host
   std::map<std::string, const Record*> places;                   // of each host: a record with a rank on each GPU
   for (const Entry& entry : runs.entries()) {
@@ -207,6 +209,7 @@ void judge_gpu_pairs(const RunSet& runs, const std::vector<std::string>& hosts, 
     if (record.family == "transfer" && record.ranks.size() == 1) add_pairs(record, cases[record.key][host]);
     if (!place || record.ranks.size() > place->ranks.size()) place = &record;
   }
+  std::set<std::string> unjudged;  // hosts
   for (auto& [key, all] : cases) {
     std::erase_if(all, [](const auto& one) { return one.second.figures.empty(); });
     for (const auto& [host, pairs] : all) {
@@ -214,7 +217,10 @@ void judge_gpu_pairs(const RunSet& runs, const std::vector<std::string>& hosts, 
       if (found == checks.end()) continue;
       HostCheck& check = found->second;
       std::set<GpuPair> slow;  // the smaller number first
-      for (const auto& [pair, expected] : usual_figures(pairs, all)) {
+      const auto usual = usual_figures(pairs, all);
+      if (!std::ranges::all_of(pairs.figures, [&](const auto& one) { return usual.contains(one.first); }))
+        unjudged.insert(host);
+      for (const auto& [pair, expected] : usual) {
         const auto own = pairs.figures.find(pair);
         if (own != pairs.figures.end() && own->second >= share * expected) continue;
         slow.insert(std::minmax(pair.first, pair.second));
@@ -234,6 +240,10 @@ void judge_gpu_pairs(const RunSet& runs, const std::vector<std::string>& hosts, 
       for (const auto& [a, b] : slow) check.blame("nvlink", fmt::format("{}-{}", a, b));
     }
   }
+  if (unjudged.empty()) return {};
+  return fmt::format(
+      "copies between GPUs that differ by design, or are few, and that no three hosts have were not judged: {}",
+      one_line(fmt::format("{}", fmt::join(unjudged, ", ")), 200));
 }
 
 }  // namespace assay::fitness

@@ -22,6 +22,8 @@ void tell_gpus(const RunSet& runs, const std::vector<std::string>& hosts, HostCh
 // Copies between GPUs: pairs that reach less than the share of what is usual, or that have no access where it is usual.
 // Usual is the median of the same pair on three hosts or more; on fewer, that of the host's pairs if three quarters of
 // them are alike. A GPU of which every pair is slow is named itself. Of a case measured twice the better figures count.
-void judge_gpu_pairs(const RunSet& runs, const std::vector<std::string>& hosts, double share, HostChecks& checks);
+// Returns a remark that names the hosts with pairs of which nobody can say what is usual; empty if there is none.
+std::string judge_gpu_pairs(const RunSet& runs, const std::vector<std::string>& hosts, double share,
+                            HostChecks& checks);
 
 }  // namespace assay::fitness

@@ -425,7 +425,8 @@ HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::str
   if (floors.power) *floors.power = {};
   if (floors.user) apply(median ? *floors.user : part_of(*floors.user, false));
   if (of_fleet) apply(*floors.fleet);
-  judge_gpu_pairs(set, hosts, floors.pair_share, checks);
+  const std::string unjudged = judge_gpu_pairs(set, hosts, floors.pair_share, checks);
+  if (floors.unjudged) *floors.unjudged = unjudged;
   tell_gpus(set, hosts, checks);
   for (auto& [host, check] : checks)
     if (!sound.contains(host)) check.repeat.clear();
@@ -482,6 +483,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
       for (const Judgement& judged : one.records)
         if (judged.value && judged.limit) judge_together(judged, *one.floor, stragglers, floors.leaves, world);
   }
+  judge_ports(set, world);
   return world;
 }
 

@@ -3,6 +3,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/fitness/cluster/slow_links.h"
+#include "harness/record/flags.h"
 #include "harness/runs/figures.h"
 #include "harness/statistics/statistics.h"
 
@@ -20,7 +21,8 @@ namespace assay::fitness {
 
 namespace {
 
-constexpr std::size_t max_lines = 8;  // of evidence for one check
+constexpr std::size_t max_lines = 8;            // of evidence for one check
+constexpr std::string_view of_port = " port ";  // in the names of ports: "mlx5_0 port 1"
 
 }  // namespace
 
@@ -79,6 +81,8 @@ std::vector<std::size_t> leaf_numbers(const std::vector<std::string>& hosts, con
   return numbers;
 }
 
+double slowness(const SlowCause& cause) { return std::max(cause.sending, cause.receiving); }
+
 SlowSwitch slow_switch(const Record& record, const Links& links, const SlowCause& cause, const Leaves& leaves) {
   SlowSwitch one;
   one.leaf = leaves.at(links.hosts[cause.hosts.front()]);
@@ -91,7 +95,7 @@ SlowSwitch slow_switch(const Record& record, const Links& links, const SlowCause
   // Of only two switches either may be the slow one.
   if (others.size() == 1 && !others.begin()->empty()) one.leaf += " or " + *others.begin(), one.hosts = links.hosts;
   if (!record.rails.empty()) one.rail = cause.rail;
-  one.share = 1 / std::max(cause.sending, cause.receiving);
+  one.share = 1 / slowness(cause);
   one.slow = cause.slow, one.links = cause.links;
   return one;
 }
@@ -140,10 +144,14 @@ void judge_links(const Record& record, const StageFloors& floors, WorldChecks& w
   const std::string usual = fmt::format(
       ", the usual link {} ({})", figure(1),
       links->higher ? format_percent(1 / found.limit) + " at least" : fmt::format("{:.3g} times at most", found.limit));
-  std::set<std::size_t> failing;
-  for (const SlowCause& cause : found.causes)
-    if (cause.kind == Kind::host || cause.kind == Kind::port) failing.insert(cause.hosts.front());
-  const bool two_kinds = failing.size() > 1 && 3 * failing.size() > hosts.size();
+  // Hosts of another kind are about as slow as each other.
+  const auto alike = [&](const SlowCause& cause) {
+    std::set<std::size_t> failing;
+    for (const SlowCause& other : found.causes)
+      if ((other.kind == Kind::host || other.kind == Kind::port) && 3 * slowness(other) > slowness(cause))
+        failing.insert(other.hosts.front());
+    return failing.size();
+  };
   const auto suspect = [&](const std::string& host) {
     if (checks.contains(host)) world.slow.insert(host), world.slow_keys.insert(record.key);
   };
@@ -178,8 +186,10 @@ void judge_links(const Record& record, const StageFloors& floors, WorldChecks& w
     std::string line = fmt::format("{}{} of {} to others are slow: {} in sending and {} in receiving{}",
                                    rail.empty() ? "" : rail + ": ", cause.slow, plural(cause.links, "link"),
                                    figure(cause.sending), figure(cause.receiving), usual);
+    const std::size_t failing = alike(cause);
+    const bool two_kinds = failing > 1 && 3 * failing > hosts.size();
     if (two_kinds)
-      line += fmt::format("; so are {} of {} hosts: floors would tell which are right", failing.size(), hosts.size());
+      line += fmt::format("; so are {} of {} hosts: floors would tell which are right", failing, hosts.size());
     blame(cause.hosts.front(), two_kinds ? Fitness::unsure : Fitness::fail, "port", rail, line);
   }
   for (const SlowLink& one : found.left)
@@ -356,8 +366,8 @@ void judge_port_rates(const Record& record, const StageFloors& floors, WorldChec
     if (std::isnan(rates.back())) unknown.push_back(host);
   }
   if (!unknown.empty())
-    world.note = fmt::format("links were not held against the rate of their ports, which is not known on {}: {}",
-                             plural(unknown.size(), "host"), one_line(joined(unknown), 200));
+    world.add_note(fmt::format("links were not held against the rate of their ports, which is not known on {}: {}",
+                               plural(unknown.size(), "host"), one_line(joined(unknown), 200)));
   // Shares of the rate become times: 1 is what the slower of both ports can do.
   std::map<std::string, double> worst;  // share, by host
   for (std::size_t i = 0; i < rates.size(); ++i)
@@ -388,6 +398,40 @@ void judge_port_rates(const Record& record, const StageFloors& floors, WorldChec
                          format_percent(worst.at(host)), format_quantity(floors.port_rates->at(host), "B/s"),
                          format_percent(least), slow_with_text(record, others)));
   }
+}
+
+void judge_ports(const RunSet& runs, WorldChecks& world) {
+  std::map<std::pair<std::string, std::string>, std::pair<const Record*, double>> worst;     // share by host and port
+  std::map<std::string, std::map<std::pair<std::string, std::string>, std::uint64_t>> grew;  // counters by host
+  bool unproven = false;
+  for (const Entry& entry : runs.entries()) {
+    const Record& record = *entry.record;
+    for (const DeviceErrors& error : record.errors)
+      if (error.device.find(of_port) != error.device.npos) grew[error.host][{error.device, error.name}] += error.count;
+    if (record.status != Status::ok) continue;
+    unproven = unproven || flag::has(record.flags, flag::unproven_rails);
+    for (const PortTraffic& port : record.ports) {
+      if (!port.too_little()) continue;
+      const auto [place, fresh] = worst.try_emplace({port.host, port.device}, &record, *port.share);
+      if (!fresh && *port.share < place->second.second) place->second = {&record, *port.share};
+    }
+  }
+  for (const auto& [port, found] : worst) {
+    const auto check = world.checks.find(port.first);
+    if (check == world.checks.end()) continue;
+    check->second.blame("port", port.second.substr(0, port.second.find(of_port)));
+    add_line(check->second, Fitness::fail,
+             fmt::format("{}: {} carried {} of what its rail sent ({} at least)", found.first->key, port.second,
+                         format_percent(found.second), format_percent(PortTraffic::least_share)));
+  }
+  for (auto& [host, check] : world.checks) {
+    std::vector<std::string> counters;
+    for (const auto& [counter, count] : grew[host])
+      counters.push_back(fmt::format("{} {} {}", counter.first, counter.second, count));
+    if (!counters.empty() && check.state != Fitness::unknown)
+      check.note(Fitness::pass, "errors that its ports counted meanwhile: " + one_line(joined(counters), 300));
+  }
+  if (unproven) world.add_note(std::string(flag::unproven_rails));
 }
 
 std::string slow_with_text(const Record& record, const std::set<std::string>& others) {

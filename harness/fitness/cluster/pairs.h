@@ -20,9 +20,9 @@ inline constexpr double slow_latency = 3;  // times the median's: small messages
 
 // Who is to blame for slow links of a record with figures of pairs (slow_links.h), on each rail if it has them: a host
 // or a port whose links are slow fails; a way or a link that is slow by itself may be the fault of either end. If more
-// than a third of the hosts were to fail, they may be of another kind, and nobody is sure. A slow leaf switch is noted
-// and no host's fault. A link is slow below the share of the usual one (StageFloors::pair_share), on GPUs already below
-// nine tenths. Hosts and key are noted as to be measured again.
+// than a third of the hosts were to fail, about as slow as each other, they may be of another kind, and nobody is sure.
+// A slow leaf switch is noted and no host's fault. A link is slow below the share of the usual one
+// (StageFloors::pair_share), on GPUs already below nine tenths. Hosts and key are noted as to be measured again.
 void judge_links(const Record& record, const StageFloors& floors, WorldChecks& world);
 
 // Pairs of hosts that were measured again count with the better figure. Pairs of a suspect with hosts that took no part
@@ -46,6 +46,10 @@ std::map<std::string, double> port_rates(const AuditedFleet& audit);
 // Large messages between GPUs that no floor of the user's is about fail below 0.9 of the slower port's rate, also where
 // all are equally slow: the fewest hosts that explain the links below it. Where a rate is not known, that is noted.
 void judge_port_rates(const Record& record, const StageFloors& floors, WorldChecks& world);
+
+// Fails the host of a port that did not carry its rail (PortTraffic::too_little()), and notes where nothing tells which
+// port did (flag::unproven_rails). The error counters of ports that grew meanwhile are remarks on their host.
+void judge_ports(const RunSet& runs, WorldChecks& world);
 
 // "slow with 3 of 63 hosts: b, c, d".
 std::string slow_with_text(const Record& record, const std::set<std::string>& others);

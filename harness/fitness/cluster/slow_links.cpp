@@ -25,9 +25,11 @@ struct Counts {
 };
 
 constexpr double min_share = 0.6;     // of a cause's links, and of those of each port of a leaf or a host
-constexpr double false_names = 1e-5;  // of a healthy cluster, for each kind
+constexpr double false_names = 1e-5;  // of a healthy cluster, for each kind and limit
 constexpr double usual_slow = 0.001;  // share of links that chance makes slow, worth as much as usual_weight links
 constexpr double usual_weight = 100;
+// Times the limit. Where noise makes many links slow, what is far slower is beyond chance only among its like.
+constexpr std::array<double, 3> limits_from_above = {4, 2, 1};
 
 // Tells whether a group has more slow links than chance explains, given their share among all other links: by a bound
 // of the binomial tail (Chernoff, Annals of Mathematical Statistics, 1952) times the number of such groups.
@@ -69,12 +71,13 @@ class Explanation {
 
   SlowLinks run() {
     if (!(found_.usual > 0)) return std::move(found_);
-    ports_.assign(hosts_ * rails_, {});
-    uplinks_.assign(hosts_ * rails_, {});
-    each_link([&](std::size_t a, std::size_t b, std::size_t rail) { count(a, b, rail, 1); });
+    count_beyond(1);
     found_.links = all_.links;
     found_.slow = all_.slow;
-    while (const auto next = largest()) accept(*next);
+    for (const double times : limits_from_above) {
+      count_beyond(times);
+      while (const auto next = largest()) accept(*next);
+    }
     name_pairs();
     found_.unexplained = all_.slow;
     list_left();
@@ -132,11 +135,19 @@ class Explanation {
     found_.limit = std::clamp(std::exp(sigmas * sigma), limits.least, most_);
   }
 
+  void count_beyond(double times_the_limit) {
+    counted_beyond_ = times_the_limit * found_.limit * found_.usual;
+    all_ = {};
+    ports_.assign(hosts_ * rails_, {});
+    uplinks_.assign(hosts_ * rails_, {});
+    each_link([&](std::size_t a, std::size_t b, std::size_t rail) { count(a, b, rail, 1); });
+  }
+
   // Adds the link to all that it belongs to, or takes it away.
   void count(std::size_t a, std::size_t b, std::size_t rail, int sign) {
     const float seconds = slower(a, b, rail);
     if (std::isnan(seconds)) return;
-    const auto one = static_cast<std::size_t>(sign), slow = is_slow(seconds) ? one : 0;  // wraps around for -1
+    const auto one = static_cast<std::size_t>(sign), slow = seconds > counted_beyond_ ? one : 0;  // wraps around for -1
     const auto add = [&](Counts& to) {
       to.slow += slow, to.links += one;
       to.all = std::max(to.all, to.links);
@@ -257,6 +268,7 @@ class Explanation {
   }
 
   double most_;
+  double counted_beyond_ = 0;  // seconds: links that take longer count as slow
   RailTimes times_;
   std::size_t hosts_, rails_;
   std::vector<std::size_t> leaf_of_;

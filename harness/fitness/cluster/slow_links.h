@@ -37,7 +37,7 @@ struct SlowCause {
   Kind kind = Kind::host;
   std::vector<std::size_t> hosts;        // all of a leaf, both of a pair, else one
   std::optional<std::size_t> rail = {};  // of a leaf or a port
-  std::size_t slow = 0, links = 0;       // how many of its links are slow
+  std::size_t slow = 0, links = 0;       // how many of its links are slow, by the limit that told
   // The median of its links' times over the usual time, of messages that these hosts send to others, and receive.
   // Those of a pair: from its first host, and from its second.
   double sending = 0, receiving = 0;
@@ -65,8 +65,9 @@ struct SlowLimits {
 };
 
 // `leaf_of`: for each host the number of its leaf switches, the same for hosts that share them; empty if unknown.
-// A group of links has a cause only if chance makes so many of it slow in at most one of 100,000 healthy clusters. A
-// single slow link has none: it may be the fault of either end.
+// A group of links has a cause only if chance makes so many of it slow in at most one of 100,000 healthy clusters. That
+// is tried at four times the limit, at twice and at the limit itself: among links that noise spreads widely, only those
+// that are far slower stand out. A single slow link has no cause: it may be the fault of either end.
 //
 // A link is slow in its slower direction. The usual time is that of the faster quarter of links, which the faster
 // quarter of ports reaches: it holds while that many ports have some links to sound ones, also among hosts of two

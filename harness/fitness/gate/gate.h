@@ -38,7 +38,8 @@ struct JobHost {
   Fitness verdict = Fitness::unknown;
   Fitness own = Fitness::unknown;  // by its own gate alone
   bool absent = false;             // it did not answer
-  std::size_t gpus = 0;            // that its own gate tested
+  bool asked = true;
+  std::size_t gpus = 0;  // that its own gate tested
 };
 
 struct Answer {

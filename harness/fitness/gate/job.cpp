@@ -89,7 +89,11 @@ class JobGate {
     const double until = share_of_own_gates * request_.budget;
     const double own = std::max(0.5 * until, until - 2);  // starting a gate there takes the rest
     for (const HostAnswer& one : ask_(job_, words_for_host(request_, own), until)) {
-      answer_.hosts.push_back({.host = one.host});
+      answer_.hosts.push_back({.host = one.host, .asked = one.asked});
+      if (!one.asked) {
+        evidence_.unseen.push_back(fmt::format("host {} was not asked: {}", one.host, one_line(one.err)));
+        continue;
+      }
       try {
         if (!one.exit_code) throw Error(one.err);
         read_answer(one.host, parse_untrusted(one.out));
@@ -136,7 +140,7 @@ class JobGate {
   std::vector<std::string> present() const {
     std::vector<std::string> names;
     for (const JobHost& host : answer_.hosts)
-      if (!host.absent && host.own != Fitness::fail) names.push_back(host.host);
+      if (host.asked && !host.absent && host.own != Fitness::fail) names.push_back(host.host);
     return names;
   }
 
@@ -169,6 +173,7 @@ class JobGate {
 
   void measure_together() {
     if (job_.hosts.size() < 2) return;
+    if (::geteuid() == 0) answer_.notes.emplace_back("what is between the hosts is measured as root");
     std::vector<std::string> hosts;
     std::optional<TrialResult> result;
     // Hosts that are lost leave the others to be measured once more.
@@ -200,6 +205,7 @@ class JobGate {
       if (sure) fitness::keep_better_pairs(run, *again.run, slow);
       if (sure) world = fitness::judge_world(std::move(run), hosts, floors());
     }
+    if (!world.note.empty()) answer_.notes.push_back(world.note);
     // What broke for all hosts alike, or was skipped, says nothing of any.
     const auto unsure = [](const auto& one) { return one.second.state == Fitness::unsure; };
     if (slow.empty() && std::ranges::all_of(world.checks, unsure))
@@ -243,6 +249,17 @@ std::optional<Allocation> find_job(const std::string& hostfile, const Environmen
   return job;
 }
 
+std::string why_only_here(const Environment& environment) {
+  try {
+    const Allocation all = find_allocation(std::nullopt, environment);
+    const bool several =
+        all.source == LaunchSource::environment ? all.size > all.local_size.value_or(1) : !all.only_here();
+    return several ? fmt::format("only this host was judged, and not what is between the hosts of {}", all.origin) : "";
+  } catch (const UsageError& error) {
+    return fmt::format("only this host was judged: {}", error.what());
+  }
+}
+
 std::vector<std::string> words_for_host(const Request& request, double seconds) {
   std::vector<std::string> words{"gate", "--alone", "--json", "--budget", fmt::format("{:.1f}s", seconds)};
   const auto add = [&](const char* flag, const std::string& value) {
@@ -270,7 +287,10 @@ Answer run_job_gate(const Request& request, const Allocation& job, const std::st
   const Workspace workspace;
   if (!workspace.problem().empty()) throw Error("gate: " + workspace.problem());
   ChildTrials trials("the commands");
-  return run_job_gate(request, job, hostfile, trials, ask_hosts, workspace.path());
+  const Ask ask = [](const Allocation& hosts, const std::vector<std::string>& words, double seconds) {
+    return ask_hosts(hosts, words, seconds, Asking::all_at_once);
+  };
+  return run_job_gate(request, job, hostfile, trials, ask, workspace.path());
 }
 
 }  // namespace assay::gate

@@ -17,6 +17,9 @@ namespace assay::gate {
 // Throws UsageError as find_allocation() does.
 std::optional<Allocation> find_job(const std::string& hostfile, const Environment& environment = own_environment);
 
+// A remark for a gate of this host alone, whose launcher gave its job other hosts, too; empty if it did not.
+std::string why_only_here(const Environment& environment = own_environment);
+
 // The words by which a host of the job is asked to judge itself within `seconds`.
 std::vector<std::string> words_for_host(const Request& request, double seconds);
 

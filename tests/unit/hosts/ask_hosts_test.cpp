@@ -5,7 +5,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -63,6 +66,32 @@ TEST_F(AskHosts, MoreHostsThanAreAskedAtOnce) {
   for (int i = 0; i < 150; ++i) names.push_back("n" + std::to_string(i));
   const auto answers = ask_hosts(hosts(names), {"env"}, 60);
   for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(answers[i].out, names[i] + "\n");
+}
+
+// No host answers before the last one was asked.
+TEST_F(AskHosts, AllAtOnce) {
+  const std::string go = (folder_.path() / "go").string();
+  shell("[ $1 = n199 ] && : >" + go + "\nuntil [ -e " + go + " ]; do sleep 0.5; done\necho $1");
+  std::vector<std::string> names;
+  for (int i = 0; i < 200; ++i) names.push_back("n" + std::to_string(i));
+  const auto answers = ask_hosts(hosts(names), {"env"}, 120, Asking::all_at_once);
+  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(answers[i].out, names[i] + "\n");
+}
+
+TEST_F(AskHosts, WhoIsNotAskedForLackOfFilesIsSaid) {
+  shell("echo $1");
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit few{70, 70};
+    setrlimit(RLIMIT_NOFILE, &few);
+    const auto answers = ask_hosts(hosts({"a", "b", "c"}), {"env"}, 60, Asking::all_at_once);
+    const bool right = answers[0].asked && answers[0].out == "a\n" && answers[1].out == "b\n" && !answers[2].asked &&
+                       !answers[2].exit_code && answers[2].err.find("files") != std::string::npos;
+    _exit(right ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(AskHosts, AnUnreachableHostSaysWhy) {

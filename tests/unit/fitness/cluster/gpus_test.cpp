@@ -150,6 +150,13 @@ TEST(AcceptGpus, PairsThatDifferByDesignAreComparedWithOtherHosts) {
   const auto slow = judge_each_host({each_host(records)}, three_hosts, {});
   EXPECT_EQ(state(slow, "a"), Fitness::pass);
   EXPECT_THAT(slow.at("b").culprits, ElementsAre(FailedPart{"nvlink", "2-3"}));
+  std::string unjudged;
+  judge_each_host({each_host(records)}, three_hosts, {.unjudged = &unjudged});
+  EXPECT_EQ(unjudged, "");
+  for (Metric& metric : records[0].metrics)
+    if (metric.name.starts_with("bandwidth_0_")) metric.value = 120;
+  judge_each_host({each_host({records[0]})}, {"a"}, {.unjudged = &unjudged});
+  EXPECT_THAT(unjudged, testing::EndsWith("were not judged: a"));
 }
 
 // GPU 5 hangs in a case of all eight.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <future>
@@ -171,6 +172,22 @@ TEST(SlowLinks, WhatWasNotMeasuredIsNoFault) {
   EXPECT_TRUE(explain_slow_links(RailTimes(4, 2), {}).causes.empty());
 }
 
+// As of four hosts on a busy machine: two of the three sound links are beyond the limit, too.
+TEST(SlowLinks, AHostThatIsFarSlowerIsNamedAmongNoisyLinks) {
+  for (const std::array<float, 3>& sound : {std::array{1.F, 1.8F, 3.5F}, {3.5F, 1.F, 1.8F}, {1.8F, 3.5F, 1.F}}) {
+    Cluster cluster(4, 1);
+    const auto pairs = {std::pair{0, 1}, {0, 3}, {1, 3}};
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto& [a, b] = pairs.begin()[i];
+      cluster.slow_pair(static_cast<std::size_t>(a), static_cast<std::size_t>(b), sound[i]);
+    }
+    cluster.slow_host(2, 22);
+    const SlowLinks found = cluster.explain();
+    EXPECT_TRUE(names_of(found).contains({Kind::host, 2, 0}));
+    EXPECT_EQ(found.causes.front().slow, 3u);
+  }
+}
+
 TEST(SlowLinks, AGivenLimitHolds) {
   Cluster cluster(8, 1);
   cluster.slow_host(3, 2.5F);
@@ -272,6 +289,26 @@ TEST(SlowLinks, SimulatedFaultsAreNamed) {
     const Rates rates = broken_clusters(hosts, 8, draws);
     EXPECT_GE(static_cast<double>(rates.named), 0.99 * static_cast<double>(rates.faults)) << hosts;
     EXPECT_LE(rates.wrong, draws / 100) << hosts;
+  }
+}
+
+// Links of sound hosts take up to three and a half times as long as others, as where hosts share a few CPUs.
+TEST(SlowLinks, AHostThatIsFarSlowerIsNamedInAnyNoise) {
+  for (const std::size_t hosts : {3, 4, 5, 8, 16}) {
+    std::size_t named = 0, others = 0;
+    for (std::size_t draw = 0; draw < 300; ++draw) {
+      std::mt19937 generator(static_cast<std::mt19937::result_type>(hosts * 1000 + draw));
+      std::uniform_real_distribution<float> noise(1, 3.5F);
+      RailTimes times(hosts, 1);
+      for (std::size_t a = 0; a < hosts; ++a)
+        for (std::size_t b = 0; b < hosts; ++b)
+          if (a != b) times.at(a, b, 0) = noise(generator) * (a == 2 ? 15 : 1);
+      const Names names = names_of(explain_slow_links(times, {}, {1 / 0.6, 1 / 0.6}));
+      named += names.contains({Kind::host, 2, 0});
+      others += names.size() - names.contains({Kind::host, 2, 0});
+    }
+    std::printf("%zu noisy hosts, one 15 times as slow: named in %zu of 300, %zu others\n", hosts, named, others);
+    EXPECT_EQ(named, 300u) << hosts;
   }
 }
 

@@ -187,6 +187,18 @@ TEST_F(JobTest, AHostThatIsLostBeforeTheMeasurementLeavesTheOthersToBeMeasured) 
   EXPECT_EQ(trials.seen.at(1).hosts, "n1:1,n2:1,n3:1");
 }
 
+TEST_F(JobTest, OneThatWasNotAskedAmong200IsNotJudgedAndNotExcluded) {
+  set_hosts(200);
+  said["n200"] = {"", std::nullopt, "", "this process may not open files for more hosts", false};
+  const Answer answer = run();
+  EXPECT_EQ(answer.decision.verdict, Fitness::unknown);
+  EXPECT_THAT(answer.decision.why_not, HasSubstr("host n200 was not asked: this process may not open"));
+  EXPECT_THAT(answer.exclude, IsEmpty());
+  EXPECT_EQ(verdict_of(answer, "n200"), Fitness::unknown);
+  EXPECT_THAT(answer_text(request, answer, ExitStyle::assay), HasSubstr("n200             not_judged\n"));
+  EXPECT_EQ(names_in(trials.seen.at(0).hosts).size(), 199u);
+}
+
 TEST_F(JobTest, AnAnswerThatIsNoneAndAHostThatWasNotJudgedDoNotPass) {
   said["n2"] = {"", 0, "welcome to n2", ""};
   said["n3"] = {"", 3, says("not_judged"), ""};
@@ -219,13 +231,30 @@ TEST_F(JobTest, WhatIsSkippedOnAllHostsDoesNotPass) {
   EXPECT_THAT(answer.decision.findings, IsEmpty());
 }
 
-TEST(FindJob, IsTheStepOfSrunAndNeitherABatchScriptNorAProlog) {
-  const auto job = [](std::map<std::string, std::string> variables) {
-    return find_job("", [variables](const char* name) {
-      const auto found = variables.find(name);
-      return found == variables.end() ? std::nullopt : std::optional(found->second);
-    });
+Environment of(std::map<std::string, std::string> variables) {
+  return [variables](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
   };
+}
+
+TEST(FindJob, SaysThatOtherHostsOfTheJobWereNotJudged) {
+  EXPECT_THAT(why_only_here(of({})), IsEmpty());
+  EXPECT_THAT(why_only_here(of({{"OMPI_COMM_WORLD_SIZE", "8"},
+                                {"OMPI_COMM_WORLD_RANK", "0"},
+                                {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                                {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}})),
+              HasSubstr("only this host was judged, and not what is between the hosts of "));
+  EXPECT_THAT(why_only_here(of({{"ASSAY_SUPERVISOR", "n1:2900"},
+                                {"ASSAY_SIZE", "4"},
+                                {"ASSAY_RANK", "2"},
+                                {"ASSAY_TOKEN", "a word of our own"}})),
+              HasSubstr("ASSAY_SUPERVISOR=n1:2900"));
+  EXPECT_THAT(why_only_here(of({{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "n[1-4]"}})), HasSubstr("Slurm job 7"));
+}
+
+TEST(FindJob, IsTheStepOfSrunAndNeitherABatchScriptNorAProlog) {
+  const auto job = [](const std::map<std::string, std::string>& variables) { return find_job("", of(variables)); };
   std::map<std::string, std::string> all{{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "n[1-4]"}};
   EXPECT_FALSE(job({}));
   EXPECT_FALSE(job(all));
