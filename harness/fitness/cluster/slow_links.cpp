@@ -28,8 +28,9 @@ constexpr double min_share = 0.6;     // of a cause's links, and of those of eac
 constexpr double false_names = 1e-5;  // of a healthy cluster, for each kind and limit
 constexpr double usual_slow = 0.001;  // share of links that chance makes slow, worth as much as usual_weight links
 constexpr double usual_weight = 100;
-// Times the limit. Where noise makes many links slow, what is far slower is beyond chance only among its like.
-constexpr std::array<double, 3> limits_from_above = {4, 2, 1};
+// Times the limit, for what the ones before did not explain: where noise makes many links slow, those that are far
+// slower are beyond chance only among their like.
+constexpr std::array<double, 3> rising_limits = {1, 2, 4};
 
 // Tells whether a group has more slow links than chance explains, given their share among all other links: by a bound
 // of the binomial tail (Chernoff, Annals of Mathematical Statistics, 1952) times the number of such groups.
@@ -71,13 +72,12 @@ class Explanation {
 
   SlowLinks run() {
     if (!(found_.usual > 0)) return std::move(found_);
-    count_beyond(1);
-    found_.links = all_.links;
-    found_.slow = all_.slow;
-    for (const double times : limits_from_above) {
+    for (const double times : rising_limits) {
       count_beyond(times);
+      if (times == 1) found_.links = all_.links, found_.slow = all_.slow;
       while (const auto next = largest()) accept(*next);
     }
+    count_beyond(1);
     name_pairs();
     found_.unexplained = all_.slow;
     list_left();

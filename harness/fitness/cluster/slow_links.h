@@ -66,8 +66,8 @@ struct SlowLimits {
 
 // `leaf_of`: for each host the number of its leaf switches, the same for hosts that share them; empty if unknown.
 // A group of links has a cause only if chance makes so many of it slow in at most one of 100,000 healthy clusters. That
-// is tried at four times the limit, at twice and at the limit itself: among links that noise spreads widely, only those
-// that are far slower stand out. A single slow link has no cause: it may be the fault of either end.
+// is tried at the limit, and for what is left at twice and at four times the limit: among links that noise spreads
+// widely, only those that are far slower stand out. A single slow link has no cause: it may be the fault of either end.
 //
 // A link is slow in its slower direction. The usual time is that of the faster quarter of links, which the faster
 // quarter of ports reaches: it holds while that many ports have some links to sound ones, also among hosts of two

@@ -495,7 +495,7 @@ TEST(AcceptPorts, TheirErrorsAreARemarkAndStandInTheEvidenceOfOneThatFails) {
       "errors that its ports counted meanwhile: mlx5_3 port 1 local_ack_timeout_err 4, mlx5_3 port 1 symbol_error 20";
   EXPECT_EQ(evidence_with(1).state, Fitness::pass);
   EXPECT_THAT(evidence_with(1).evidence, ElementsAre(line));
-  EXPECT_THAT(evidence_with(0).evidence, ElementsAre(HasSubstr("mlx5_3 port 1 carried 0 %"), line));
+  EXPECT_THAT(evidence_with(0).evidence, ElementsAre(HasSubstr("mlx5_3 port 1 carried 0.0 %"), line));
 }
 
 }  // namespace
