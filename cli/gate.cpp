@@ -33,7 +33,7 @@ struct GateOptions {
 int run(const GateOptions& options, ExitStyle style) {
   gate::Request request;
   request.start = Clock::now();
-  request.remark = gate::leave_environment(command_line());
+  request.remarks.push_back(gate::leave_environment(command_line()));
   gate::refuse_untrusted(options.floors, {{"--expect", options.expect}, {"--policy", options.policy}});
   request.catalogue = gate::load_catalogue(configs_dir() / "gate.json");
   if (options.list) {
@@ -55,8 +55,7 @@ int run(const GateOptions& options, ExitStyle style) {
   const auto* profile = options.profile.empty() ? nullptr : &request.catalogue.use_profile(options.profile);
   request.profile = options.profile;
   request.budget = gate::budget_of(options.budget, profile);
-  request.observe = options.observe;
-  request.expect = options.expect;
+  request.observe = options.observe, request.expect = options.expect;
   if (!request.expect.empty()) (void)read_expectation(request.expect);
   request.gpus = options.gpus;
   request.families = family_names();
@@ -70,9 +69,7 @@ int run(const GateOptions& options, ExitStyle style) {
     say("assay: gate: rank {}: rank 0 judges the hosts of {}\n", job->rank, job->origin);
     return 0;
   }
-  if (!job && !options.alone)
-    if (const std::string why = gate::why_only_here(); !why.empty())
-      request.remark += (request.remark.empty() ? "" : "; ") + why;
+  if (!job && !options.alone) request.remarks.push_back(gate::why_only_here());
   const gate::Answer answer = job ? run_job_gate(request, *job, options.hostfile) : run_gate(request);
   options.outputs.write_json([&] { return answer_json(request, answer); });
   options.outputs.print(answer_text(request, answer, style));

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <iterator>
 #include <utility>
 
 namespace assay::gate {
@@ -48,7 +49,7 @@ class Gate {
 
   Answer run() {
     const std::time_t now = std::time(nullptr);
-    if (!request_.remark.empty()) answer_.notes.push_back(request_.remark);
+    std::ranges::remove_copy(request_.remarks, std::back_inserter(answer_.notes), "");
     if (wait_for_others()) measure();
     workspace_.reset();
     // A drill shows one fault, and nothing else is required of it.

@@ -29,7 +29,7 @@ struct Request {
   bool observe = false;                    // what is found is kept, and nothing follows from it
   std::vector<std::string> families = {};  // that this build knows
   const Code* inject = nullptr;            // into `catalogue`; null: nothing
-  std::string remark = {};                 // of leave_environment()
+  std::vector<std::string> remarks = {};   // for the notes, of leave_environment() and why_only_here(); may be empty
 };
 
 // A host of a job that was judged with the job's other hosts (job.h).

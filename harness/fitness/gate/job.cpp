@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -42,7 +43,7 @@ class JobGate {
         folder_(std::move(folder)) {}
 
   Answer run() {
-    if (!request_.remark.empty()) answer_.notes.push_back(request_.remark);
+    std::ranges::remove_copy(request_.remarks, std::back_inserter(answer_.notes), "");
     ask_each();
     if (request_.inject)
       answer_.notes.emplace_back("a drill: the hosts are not measured together");
