@@ -16,6 +16,8 @@ namespace assay::fitness {
 
 namespace {
 
+constexpr std::size_t min_groups = 3;  // that are slow, for a host to be named
+
 // Divides each group's time by the usual one of its size.
 std::vector<HostGroup> relative_to_usual(std::vector<HostGroup> groups) {
   std::map<std::size_t, std::vector<double>> by_size;
@@ -43,7 +45,6 @@ struct Seen {
 };
 
 Seen seen(std::size_t host, const std::vector<HostGroup>& groups, double limit) {
-  constexpr std::size_t min_groups = 3;
   Seen one;
   std::vector<double> times;
   std::set<std::size_t> sizes, slow_sizes;
@@ -77,10 +78,10 @@ SlowGroups explain_slow_groups(std::vector<HostGroup> groups, std::size_t hosts,
   std::vector<std::size_t> named;
   while (true) {
     std::optional<std::size_t> best;
-    std::pair<std::size_t, double> most = {1, 0};  // unexplained groups, times the usual
+    std::pair<std::size_t, double> most = {min_groups - 1, 0};  // unexplained groups, times the usual
     for (const Seen& one : all)
       if (const std::pair explains(unexplained(one, named), one.host.times); one.everywhere && explains > most)
-        if (explains.first > 1) best = one.host.host, most = explains;
+        if (explains.first >= min_groups) best = one.host.host, most = explains;
     if (!best) break;
     named.push_back(*best);
   }
@@ -88,7 +89,7 @@ SlowGroups explain_slow_groups(std::vector<HostGroup> groups, std::size_t hosts,
   for (const std::size_t host : std::vector(named)) {
     std::vector<std::size_t> others = named;
     std::erase(others, host);
-    if (unexplained(all[host], others) < 2) named = std::move(others);
+    if (unexplained(all[host], others) < min_groups) named = std::move(others);
   }
   for (const std::size_t host : named) found.hosts.push_back(all[host].host);
   for (const Seen& one : all)

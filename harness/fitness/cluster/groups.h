@@ -28,8 +28,8 @@ struct SlowGroups {
 
 // The fewest hosts that explain the slow groups. The usual time is that of the faster quarter of the groups of a size,
 // and the limit is drawn from the spread of the groups that are faster than that, within `limits` (SlowLimits::seconds
-// is ignored). A host explains its slow groups if five of six of its groups are slow, three at least, and some of every
-// size, and if the other hosts that are named leave two of them or more. A host is not sure if two thirds of its groups
+// is ignored). A host is named if five of six of its groups are slow, some of every size among them, and if the other
+// hosts that are named leave three of them unexplained. A host is not sure if two thirds of its groups
 // are slow, two at least, and no such host is in them. Slow groups that are left are chance.
 SlowGroups explain_slow_groups(std::vector<HostGroup> groups, std::size_t hosts, SlowLimits limits);
 
