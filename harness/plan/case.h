@@ -78,6 +78,7 @@ struct CaseOutputs {
   std::map<std::string, Series> series = {};               // loss, ...
   std::optional<Matrix> matrix = {};                       // measured between each pair of ranks
   std::vector<Matrix> rails = {};                          // and on each rail
+  std::vector<RankGroup> groups = {};                      // measured side by side
   // On every rank, if each port must carry what the GPUs nearest to it move: the bytes that this rank moved to and from
   // other hosts.
   struct Moved {

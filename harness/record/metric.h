@@ -64,6 +64,17 @@ struct Matrix {
   double at(std::size_t row, std::size_t column) const { return values[row * ranks.size() + column]; }
 };
 
+// Ranks that made a collective call together, while the other groups of the same grouping made theirs.
+struct RankGroup {
+  int grouping = 0;  // from 0; each rank is in at most one group of it
+  std::vector<int> ranks;
+  double busbw = 0;  // B/s
+
+  static void members(auto& self, auto& io) {
+    io("grouping", self.grouping), io("ranks", self.ranks), io("busbw", self.busbw);
+  }
+};
+
 // A rank that a failed check points to.
 struct Culprit {
   int rank = 0;                    // that found something wrong

@@ -182,6 +182,7 @@ struct Record {
   std::vector<PortTraffic> ports;         // of a case over several hosts; empty: no port has such counters
   std::optional<Matrix> matrix;           // figures of a case that measures every pair
   std::vector<Matrix> rails;              // on each rail, of which `matrix` has the slowest of every two hosts
+  std::vector<RankGroup> groups;          // of a case that measures groups of hosts side by side
   std::string started;                    // ISO 8601, UTC
   double seconds = 0;
   std::string log;  // tail of the workers' stderr if the case broke
@@ -213,7 +214,7 @@ struct Record {
     io("spans", self.spans);
     io("telemetry", self.telemetry), io.sparse("outside_cpu", self.outside_cpu);
     io.sparse("errors", self.errors), io.sparse("ports", self.ports), io.sparse("matrix", self.matrix);
-    io.sparse("rails", self.rails), io("started", self.started);
+    io.sparse("rails", self.rails), io.sparse("groups", self.groups), io("started", self.started);
     io("seconds", self.seconds), io.sparse("log", self.log);
   }
 };

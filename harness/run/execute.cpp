@@ -369,6 +369,7 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& world,
   record.spans.insert(record.spans.end(), context.outputs.spans.begin(), context.outputs.spans.end());
   record.matrix = std::move(context.outputs.matrix);
   record.rails = std::move(context.outputs.rails);
+  record.groups = std::move(context.outputs.groups);
   for (auto& [name, series] : context.outputs.series) record.telemetry[name] = std::move(series);
   record.conditions = std::move(context.outputs.conditions);
   record.choices = std::move(context.outputs.choices);

@@ -219,6 +219,8 @@ std::string short_reason(const AcceptedHost& host) {
 
 // What to do about a host, in a word or two.
 std::string next_for(const AcceptedHost& host) {
+  if (const auto [name, check] = decisive(host); check && check->state == Fitness::unknown)
+    return "run what is required";
   if (host.state() != Fitness::fail) return "measure again: --again " + host.host;
   const std::vector<FailedPart> culprits = culprits_of(host);
   const auto has = [&](std::string_view part) {

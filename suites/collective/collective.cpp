@@ -3,8 +3,10 @@
 
 #include "harness/core/error.h"
 #include "harness/device/cpu/team.h"
+#include "harness/sampling/groups.h"
 #include "harness/sampling/pairs.h"
 #include "suites/collective/answer.h"
+#include "suites/collective/groups.h"
 #include "suites/collective/layout.h"
 #include "suites/collective/pairwise.h"
 #include "suites/collective/staging.h"
@@ -28,6 +30,7 @@ DType dtype_of(const Params& params) {
 }
 
 bool is_pairwise(const Params& params) { return params.text("op") == pairwise_op || params.text("op") == rails_op; }
+bool is_groups(const Params& params) { return params.text("op") == groups_op; }
 
 enum class Buffers { plain, registered, symmetric };
 constexpr auto words(Buffers) { return std::to_array<std::string_view>({"plain", "registered", "symmetric"}); }
@@ -267,8 +270,9 @@ class CollectiveCase final : public Case {
 
 Estimate estimate(const Params& params, const World& world) {
   const DType dtype = dtype_of(params);
-  const Layout layout = layout_of(is_pairwise(params) ? Op::send_recv : params.choice<Op>("op"),
-                                  static_cast<std::size_t>(params.integer("bytes")), dtype, std::max(world.ranks, 1));
+  const Op op = is_pairwise(params) ? Op::send_recv : is_groups(params) ? Op::all_reduce : params.choice<Op>("op");
+  const Layout layout =
+      layout_of(op, static_cast<std::size_t>(params.integer("bytes")), dtype, std::max(world.ranks, 1));
   const std::size_t held =
       params.flag("inplace") ? std::max(layout.send, layout.receive) : layout.send + layout.receive;
   Estimate result;
@@ -277,9 +281,9 @@ Estimate estimate(const Params& params, const World& world) {
   // One rank of each host takes part. Each direction of each round takes at least its minimum time, and each round has
   // a communicator of its own, which NCCL takes longer to make.
   const double split_seconds = world.device == DeviceKind::cpu ? 0.01 : 0.3;
-  if (is_pairwise(params))
-    result.seconds =
-        pairing_rounds(world.nodes > 1 ? world.nodes : world.ranks) * (2 * Sampler::min_round_seconds + split_seconds);
+  const int members = world.nodes > 1 ? world.nodes : world.ranks;
+  if (is_pairwise(params)) result.seconds = pairing_rounds(members) * (2 * Sampler::min_round_seconds + split_seconds);
+  if (is_groups(params)) result.seconds = groupings_in_all * (Sampler::min_round_seconds + split_seconds);
   return result;
 }
 
@@ -292,10 +296,10 @@ Family collective_family() {
   family.name = "collective";
   family.summary = "calls between ranks, counted as in nccl-tests: algbw, busbw, latency";
   std::vector<std::string> all_ops = all_words<Op>();
-  // Only on request: skewed blocks are a question of their own, and pairs take many rounds.
+  // Only on request: skewed blocks are a question of their own, and pairs and groups take several rounds.
   std::vector<std::string> ops = all_ops;
   std::erase(ops, word_of(Op::all_to_all_v));
-  all_ops.insert(all_ops.end(), {pairwise_op, rails_op});
+  all_ops.insert(all_ops.end(), {pairwise_op, rails_op, groups_op});
   family.params = {
       axis::choice("op", all_ops).runs(ops).doc("the call"),
       axis::bytes("bytes", {8, 64 << 10, 16 << 20})
@@ -334,11 +338,14 @@ Family collective_family() {
   family.communicates = true;
   family.estimate = collective::estimate;
   family.make = [](const Params& params) -> std::unique_ptr<Case> {
-    if (is_pairwise(params))
-      return make_pairwise({static_cast<std::size_t>(params.integer("bytes")), dtype_of(params),
-                            params.choice<Protocol::Batching>("batching"), params.flag("inplace"),
-                            registration_of(params).has_value(), params.text("op") == rails_op});
-    return std::make_unique<CollectiveCase>(params);
+    if (!is_groups(params) && !is_pairwise(params)) return std::make_unique<CollectiveCase>(params);
+    const PairwiseParams chosen = {static_cast<std::size_t>(params.integer("bytes")),
+                                   dtype_of(params),
+                                   params.choice<Protocol::Batching>("batching"),
+                                   params.flag("inplace"),
+                                   registration_of(params).has_value(),
+                                   params.text("op") == rails_op};
+    return is_groups(params) ? make_groups(chosen) : make_pairwise(chosen);
   };
   family.faults = {Fault::wrong_sum, Fault::slow_link};
   family.devices = {DeviceKind::cpu, DeviceKind::cuda};

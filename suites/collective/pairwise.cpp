@@ -31,9 +31,7 @@ class PairwiseCase final : public Case {
 
   std::optional<std::string> prepare(Context& context) override {
     if (context.comm.size() == 1) return "one rank has no peer to send to";
-    if (params_.in_place) return "pairwise has no in-place form";
-    if (params_.batching == Protocol::Batching::graph) return "pairwise times single messages, not graphs of them";
-    if (params_.registered) return "pairwise: only the communicator of the whole world supports registered buffers";
+    if (const auto why = why_unsupported(params_, pairwise_op)) return why;
     if (params_.rails)
       if (const auto why = why_no_rails(hosts_of_ranks(context.comm))) return why;
     if (layout_of(Op::send_recv, params_.bytes, params_.dtype, context.comm.size()).count == 0)
@@ -293,6 +291,14 @@ class PairwiseCase final : public Case {
 };
 
 }  // namespace
+
+std::optional<std::string> why_unsupported(const PairwiseParams& params, const char* op) {
+  if (params.in_place) return fmt::format("{} has no in-place form", op);
+  if (params.batching == Protocol::Batching::graph) return fmt::format("{} times single calls, not graphs of them", op);
+  if (params.registered)
+    return fmt::format("{}: only the communicator of the whole world supports registered buffers", op);
+  return std::nullopt;
+}
 
 std::unique_ptr<Case> make_pairwise(const PairwiseParams& params) { return std::make_unique<PairwiseCase>(params); }
 

@@ -24,6 +24,9 @@ struct PairwiseParams {
   bool rails = false;
 };
 
+// Why `op`, which measures in rounds of smaller worlds, has no such form; absent: it has.
+std::optional<std::string> why_unsupported(const PairwiseParams& params, const char* op);
+
 // Every member sends to every other. Pairs are arranged in the rounds of a tournament, so that no end of a link is
 // shared, one direction after the other; all rails are busy at the same time. Messages up to 32 KiB go back and
 // forth, and the time is for one way (as in the OSU latency benchmark, timed by the rank that starts); larger ones

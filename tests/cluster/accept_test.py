@@ -219,6 +219,27 @@ class Floors(FewHosts):
         self.nothing_left()
 
 
+class Groups(OverHosts):
+    COUNT = 6
+    test_five_faults_at_once_are_each_found_by_their_check = None
+
+    def test_a_host_that_is_slow_whatever_its_partners_are_fails_and_they_pass(self):
+        self.plan("groups", {"family": "collective", "op": "groups", "bytes": "64KiB", "dtype": "f32"},
+                  protocol={"max_seconds": "2s", "warmup_seconds": "10ms", "min_samples": 3})
+        self.write("tiny.json", {"schema": 1, "collectives": ["groups"], "pair_share": "30%"})
+        for host in self.hosts.names:   # so that links are slower than CPUs that hosts share
+            self.hosts.slow_host(host, "2mbit" if host == "h3" else "50mbit")
+        out, _ = self.accept(*self.words("--hostfile", self.hosts.hostfile(), "--out", self.out), code=1)
+        failed = self.failed()
+        self.assertEqual({host: check for host, (check, _) in failed.items()}, {"h3": "collectives"}, failed)
+        self.assertRegex(failed["h3"][1], r"op=groups/.*: slow in [56] of 6 groups of other hosts each: .* % of the usual busbw")
+        for host in ("h1", "h2", "h4", "h5", "h6"):
+            self.assertEqual(self.table()[host]["collectives"]["state"], "pass", self.table()[host]["collectives"])
+        self.assertIn("slowest_group_busbw", [figure["metric"] for figure in self.document["figures"]])
+        self.assertRegex(out, r"(?m)^h3 +FAIL +host ")
+        self.nothing_left()
+
+
 class LostHost(FewHosts):
 
     def test_a_host_that_dies_is_left_out_and_the_rest_goes_on_after_a_resume(self):

@@ -53,6 +53,7 @@ Outcome run_case(const Family& family, const std::map<std::string, ParamValue>& 
   outcome.labels = context.outputs.labels;
   outcome.flags = context.outputs.flags;
   outcome.matrix = context.outputs.matrix;
+  outcome.groups = context.outputs.groups;
   return outcome;
 }
 

@@ -20,6 +20,7 @@ struct Outcome {
   std::vector<Metric> metrics;
   std::vector<std::string> flags;
   std::optional<Matrix> matrix;
+  std::vector<RankGroup> groups;
 
   // The check or metric of that name; throws Error if there is none.
   const Check& check(const std::string& name) const;

@@ -5,6 +5,7 @@
 #include "harness/core/units.h"
 #include "harness/fitness/cluster/equal_losses.h"
 #include "harness/fitness/cluster/gpus.h"
+#include "harness/fitness/cluster/groups.h"
 #include "harness/fitness/cluster/pairs.h"
 #include "harness/fitness/floors/judge.h"
 #include "harness/record/flags.h"
@@ -452,6 +453,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     ++measured;
     add_figure(record, world);
     for (auto& [host, check] : world.checks) check.note(Fitness::pass, "");
+    if (!record.groups.empty()) judge_groups(record, floors, world);
     if (record.matrix) judge_links(record, floors, world), judge_port_rates(record, floors, world);
     if (record.slow_rank) {
       const std::string host = record.host_of(record.slow_rank->rank);

@@ -1,0 +1,147 @@
+#include "harness/fitness/cluster/groups.h"
+
+#include "harness/core/units.h"
+#include "harness/fitness/cluster/pairs.h"
+#include "harness/statistics/statistics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace assay::fitness {
+
+namespace {
+
+constexpr std::size_t min_groups = 3;  // that are slow, for a host to be named
+
+// Divides each group's time by the usual one of its size.
+std::vector<HostGroup> relative_to_usual(std::vector<HostGroup> groups) {
+  std::map<std::size_t, std::vector<double>> by_size;
+  for (const HostGroup& group : groups) by_size[group.hosts.size()].push_back(group.time);
+  for (HostGroup& group : groups) group.time /= quantile(by_size.at(group.hosts.size()), 0.25);
+  return groups;
+}
+
+// Slow groups widen the upper part of the distribution, but not the lower one. The fewer groups, the less is known of
+// it.
+double limit_of(const std::vector<HostGroup>& groups, SlowLimits limits) {
+  constexpr double between = 0.6071;  // standard deviations from the 10th to the 25th percentile
+  std::vector<double> times;
+  for (const HostGroup& group : groups) times.push_back(group.time);
+  const double sigma = std::log(quantile(times, 0.25) / quantile(times, 0.1)) / between;
+  return std::clamp(std::exp((3 + 5 / std::sqrt(times.size())) * sigma), limits.least,
+                    std::max(limits.least, limits.most));
+}
+
+// A host, and what its groups say.
+struct Seen {
+  SlowHost host;
+  bool everywhere = false;                  // slow in enough of them to be named
+  std::vector<const HostGroup*> slow = {};  // its slow groups
+};
+
+Seen seen(std::size_t host, const std::vector<HostGroup>& groups, double limit) {
+  Seen one;
+  std::vector<double> times;
+  std::set<std::size_t> sizes, slow_sizes;
+  for (const HostGroup& group : groups) {
+    if (std::ranges::find(group.hosts, host) == group.hosts.end()) continue;
+    times.push_back(group.time);
+    sizes.insert(group.hosts.size());
+    if (group.time > limit) one.slow.push_back(&group), slow_sizes.insert(group.hosts.size());
+  }
+  one.host = {host, one.slow.size(), times.size(), times.empty() ? 1 : median(times)};
+  one.everywhere = one.slow.size() >= min_groups && 6 * one.slow.size() >= 5 * times.size() && slow_sizes == sizes;
+  return one;
+}
+
+// How many of its slow groups have none of these hosts.
+std::size_t unexplained(const Seen& one, const std::vector<std::size_t>& named) {
+  return static_cast<std::size_t>(std::ranges::count_if(one.slow, [&](const HostGroup* group) {
+    return std::ranges::find_first_of(group->hosts, named) == group->hosts.end();
+  }));
+}
+
+}  // namespace
+
+SlowGroups explain_slow_groups(std::vector<HostGroup> groups, std::size_t hosts, SlowLimits limits) {
+  SlowGroups found;
+  if (groups.empty()) return found;
+  groups = relative_to_usual(std::move(groups));
+  found.limit = limit_of(groups, limits);
+  std::vector<Seen> all;
+  for (std::size_t host = 0; host < hosts; ++host) all.push_back(seen(host, groups, found.limit));
+  std::vector<std::size_t> named;
+  while (true) {
+    std::optional<std::size_t> best;
+    std::pair<std::size_t, double> most = {min_groups - 1, 0};  // unexplained groups, times the usual
+    for (const Seen& one : all)
+      if (const std::pair explains(unexplained(one, named), one.host.times); one.everywhere && explains > most)
+        if (explains.first >= min_groups) best = one.host.host, most = explains;
+    if (!best) break;
+    named.push_back(*best);
+  }
+  // The first ones may be partners of several slow hosts, which were found after them.
+  for (const std::size_t host : std::vector(named)) {
+    std::vector<std::size_t> others = named;
+    std::erase(others, host);
+    if (unexplained(all[host], others) < min_groups) named = std::move(others);
+  }
+  for (const std::size_t host : named) found.hosts.push_back(all[host].host);
+  for (const Seen& one : all)
+    if (const std::size_t left = unexplained(one, named); left > 1 && 3 * left >= 2 * one.host.groups)
+      if (std::ranges::find(named, one.host.host) == named.end())
+        found.hosts.push_back(one.host), found.hosts.back().sure = false;
+  return found;
+}
+
+void judge_groups(const Record& record, const StageFloors& floors, WorldChecks& world) {
+  std::vector<std::string> hosts;
+  std::map<std::string, std::size_t> place, below, slow_below;  // the latter: how many, by leaf
+  const auto leaf_of = [&](std::size_t host) {
+    const auto leaf = floors.leaves ? floors.leaves->find(hosts[host]) : Leaves::const_iterator();
+    return floors.leaves && leaf != floors.leaves->end() ? leaf->second : std::string();
+  };
+  for (const RankResult& rank : record.ranks)
+    if (place.try_emplace(rank.host, hosts.size()).second)
+      hosts.push_back(rank.host), ++below[leaf_of(hosts.size() - 1)];
+  std::vector<HostGroup> groups;
+  for (const RankGroup& group : record.groups) {
+    std::set<std::size_t> members;
+    for (const int rank : group.ranks)
+      if (const auto found = place.find(record.host_of(rank)); found != place.end()) members.insert(found->second);
+    if (members.size() > 1 && group.busbw > 0) groups.push_back({{members.begin(), members.end()}, 1 / group.busbw});
+  }
+  // The times of CPUs depend on more than ports and switches.
+  const double most = 1 / floors.pair_share, least = record.device == "cpu" ? most : SlowLimits().least;
+  const SlowGroups found = explain_slow_groups(std::move(groups), hosts.size(), {.least = least, .most = most});
+  std::size_t sure = 0;
+  for (const SlowHost& one : found.hosts)
+    if (one.sure) ++sure, ++slow_below[leaf_of(one.host)];
+  for (const SlowHost& one : found.hosts) {
+    const auto check = world.checks.find(hosts[one.host]);
+    if (check == world.checks.end()) continue;
+    HostCheck& to = check->second;
+    std::string line = fmt::format(
+        "{}: slow in {} of {} groups of other hosts each: {} of the usual busbw of groups of their size ({} at least)",
+        record.key, one.slow, one.groups, format_percent(1 / one.times), format_percent(1 / found.limit));
+    const std::string leaf = leaf_of(one.host);
+    const std::size_t beside = slow_below[leaf];
+    const bool a_switch = !leaf.empty() && beside > 1 && 2 * beside > below[leaf];
+    const bool doubtful = one.sure && (a_switch || (sure > 1 && 3 * sure > hosts.size()));
+    if (doubtful)
+      line += a_switch
+                  ? fmt::format("; so are {} of {} hosts below {}: it may be the switch", beside, below[leaf], leaf)
+                  : fmt::format("; so are {} of {} hosts: floors would tell which are right", sure, hosts.size());
+    to.blame("host");
+    if (!to.figure)
+      to.of = record.key + " busbw, of the usual", to.unit = "1", to.figure = 1 / one.times, to.floor = 1 / found.limit;
+    add_line(to, one.sure && !doubtful ? Fitness::fail : Fitness::unsure, line);
+  }
+}
+
+}  // namespace assay::fitness
