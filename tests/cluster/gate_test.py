@@ -103,7 +103,7 @@ class GateOfAJob(ClusterCase):
         return done.returncode, answer
 
     def test_a_slow_host_and_one_that_is_gone_are_named_and_excluded(self):
-        self.hosts.slow_host("h3", "100mbit")
+        self.hosts.slow_host("h3", "200mbit")
         code, answer = self.gate(*self.hosts.names, "gone")
         self.assertEqual((code, answer["verdict"], answer["exclude"]), (1, "drain", ["h3", "gone"]), answer)
         faults = [(one["host"], one["code"]) for one in answer["findings"] if one["severity"] == "fault"]
