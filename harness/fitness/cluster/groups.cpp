@@ -93,7 +93,9 @@ SlowGroups explain_slow_groups(std::vector<HostGroup> groups, std::size_t hosts,
   }
   for (const std::size_t host : named) found.hosts.push_back(all[host].host);
   for (const Seen& one : all)
-    if (const std::size_t left = unexplained(one, named); left > 1 && 3 * left >= 2 * one.host.groups)
+    // One that is slow everywhere may still be the partner of several slow hosts.
+    if (const std::size_t left = unexplained(one, named);
+        (one.everywhere && left > 0) || (left > 1 && 3 * left >= 2 * one.host.groups))
       if (std::ranges::find(named, one.host.host) == named.end())
         found.hosts.push_back(one.host), found.hosts.back().sure = false;
   return found;
