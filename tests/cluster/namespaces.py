@@ -149,12 +149,13 @@ class Hosts:
         if done.returncode:
             raise RuntimeError(f"tc {' '.join(words)}: {done.stderr.strip()}")
 
-    def slow(self, name, peer, rate, links=None):
-        """Limits what `name` sends to `peer` to `rate` ("100mbit"), by htb, on all or some links."""
+    def slow(self, name, peer, rate, links=None, others="100gbit"):
+        """Limits what `name` sends to `peer` to `rate` ("100mbit"), by htb, on all or some links; what it sends to others to
+        `others`."""
         for link in self.links if links is None else links:
             dev = f"eth{link}"
             self._tc(name, "qdisc", "replace", "dev", dev, "root", "handle", "1:", "htb", "default", "10")
-            self._tc(name, "class", "add", "dev", dev, "parent", "1:", "classid", "1:10", "htb", "rate", "100gbit")
+            self._tc(name, "class", "add", "dev", dev, "parent", "1:", "classid", "1:10", "htb", "rate", others, "burst", "64k")
             self._tc(name, "class", "add", "dev", dev, "parent", "1:", "classid", "1:20", "htb", "rate", rate, "burst", "64k")
             self._tc(name, "filter", "add", "dev", dev, "protocol", "ip", "parent", "1:", "prio", "1", "u32", "match", "ip",
                      "dst", self.address(peer, link), "flowid", "1:20")

@@ -120,7 +120,7 @@ class Gpus(TestbedCase):
     def test_no_graph_on_a_cpu_nor_of_single_messages(self):
         done = self.collective("--ranks", "2", op="pairwise", batching="graph")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("single messages, not graphs", self.reason())
+        self.assertIn("single calls, not graphs", self.reason())
         self.out += "-cpu"
         done = self.run_assay(self.plan(op="all_reduce", batching="graph"), "--device", "cpu", "--out", self.out)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -256,7 +256,7 @@ class Gpus(TestbedCase):
                  ("slow-link", 2): (262144, r"slow link: that between rank 0 on \S+ and rank 1 on \S+ took ", "slow rank"),
                  ("slow-rank", 3): (4194304, r"slow rank: rank 2 on ", "slow link")}
         for (fault, ranks), (size, words, never) in cases.items():
-            for attempt in range(3):  # a busy machine may hide it once
+            for attempt in range(6):  # a busy machine may hide it
                 self.out = os.path.join(self.folder, f"{fault}-{ranks}-{attempt}")
                 done = self.collective("--ranks", str(ranks), "--inject", fault, op=["all_reduce"], bytes=size)
                 self.assertEqual(done.returncode, 0, done.stderr + self.reason())

@@ -1,4 +1,5 @@
-// Hostfiles, Slurm's lists of nodes and of tasks per node, its topology, and a job's variables. The first byte selects which.
+// Hostfiles, Slurm's lists of nodes and of tasks per node, its topology, and a job's variables. The first byte selects
+// which.
 #include "harness/hosts/hostfile.h"
 #include "harness/hosts/slurm.h"
 #include "harness/hosts/topology.h"
