@@ -62,7 +62,7 @@ ProcessRun process_for(const Allocation& allocation, const AllocatedHost& host, 
   } else if (host.here) {
     request.words = {binary};
     request.variables["ASSAY_HOST"] = host.name;
-    // Whose processes and GPUs are the job's; the variables of its step would make it a job of several hosts.
+    // They tell which processes and GPUs are the job's; the variables of its step would make it a job of several hosts.
     const Variables all = variables_of_launcher();
     for (const char* name : {"SLURM_JOB_ID", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"})
       if (const auto own = all.find(name); own != all.end()) request.variables.insert(*own);

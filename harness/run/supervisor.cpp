@@ -331,7 +331,7 @@ bool Supervisor::skipped(const Job& job) {
 bool Supervisor::run(std::vector<Job> jobs) {
   if (signals_.interrupted()) return false;
   int fruitless = 0;           // launches in a row that never reached the first phase of a case
-  std::optional<int> held_up;  // the rank, of several with GPUs, for which the last case waited in vain
+  std::optional<int> held_up;  // the rank, of several with GPUs, that the last case waited for until its limit
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const Job& job = jobs[i];
     progress_.begin(job.order.key, job.order.world.ranks, job.estimated_seconds);

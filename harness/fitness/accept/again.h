@@ -15,7 +15,7 @@ namespace assay::accept {
 // UsageError if the acceptance in `dir` is not finished or has no such host, with the nearest.
 void add_again(Request& request, const std::string& host, const std::filesystem::path& dir);
 
-// What became of all hosts that were accepted again.
+// Tells how the acceptances of single hosts ended.
 struct AgainResult {
   bool finished = true;  // false: a signal ended it
   bool broke = false;    // the tool, not a host

@@ -1,4 +1,5 @@
-// What a scheduler takes from an acceptance: the hosts by their verdict, and a script that drains those that failed.
+// Writes what a scheduler takes from an acceptance: the hosts by their verdict, and a script that drains those that
+// failed.
 #pragma once
 
 #include "harness/fitness/cluster/cluster.h"

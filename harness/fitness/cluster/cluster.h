@@ -188,12 +188,13 @@ struct StageFloors {
 // only if it was so each time. `hosts` took part in the first run. Throws UsageError as check() does.
 HostChecks judge_each_host(std::vector<RunData> runs, const std::vector<std::string>& hosts, const StageFloors& floors);
 
-// GPUs of a host that cases of all its GPUs waited for in vain, by rank, and these cases.
+// Ranks of a host whose GPUs did not answer until the limit of cases of all its GPUs, and these cases.
 struct HeldUp {
   std::set<int> ranks;
   std::set<std::string> keys;
 };
-// By host: what to measure once more on its other GPUs, which have shown nothing. Hosts with others left only.
+// Returns, by host, what to measure once more on its other GPUs, which have shown nothing. Hosts without others are
+// left out.
 std::map<std::string, HeldUp> gpus_that_held_up(const RunData& run, const std::vector<std::string>& hosts);
 
 struct WorldChecks {

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::string_view each_word = "/gpus=each", together_word = "/gpus=together";
 constexpr double near_median = 0.2;  // pairs within it of their median show what is usual, if so many of them are
-constexpr double most_pairs = 0.75;
+constexpr double min_alike_share = 0.75;
 
 std::string without_word(std::string key, std::string_view word) {
   if (const std::size_t at = key.find(word); at != key.npos) key.erase(at, word.size());
@@ -109,7 +109,7 @@ void add_pairs(const Record& record, GpuPairs& pairs) {
   }
 }
 
-// What is usual for each pair of a host; nothing for pairs of which nobody can say.
+// Returns what is usual for each pair of a host; pairs for which nobody can say are left out.
 std::map<GpuPair, double> usual_figures(const GpuPairs& own, const std::map<std::string, GpuPairs>& all) {
   std::map<GpuPair, std::vector<double>> seen;
   std::vector<double> here;
@@ -126,7 +126,7 @@ std::map<GpuPair, double> usual_figures(const GpuPairs& own, const std::map<std:
   const double middle = median(here);
   const auto near =
       std::ranges::count_if(here, [&](double one) { return std::abs(one - middle) <= near_median * middle; });
-  if (static_cast<double>(near) < most_pairs * static_cast<double>(own.possible())) return expected;
+  if (static_cast<double>(near) < min_alike_share * static_cast<double>(own.possible())) return expected;
   for (int from = 0; from < own.gpus; ++from)
     for (int to = 0; to < own.gpus; ++to)
       if (from != to) expected[{from, to}] = middle;

@@ -1,4 +1,4 @@
-// What the GPUs of one host reach: each alone, all at once, and between every two of them.
+// Judges what the GPUs of one host reach: each alone, all at once, and between every two of them.
 #pragma once
 
 #include "harness/fitness/cluster/cluster.h"

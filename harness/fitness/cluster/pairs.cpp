@@ -92,7 +92,7 @@ SlowSwitch slow_switch(const Record& record, const Links& links, const SlowCause
   for (const std::string& host : links.hosts)
     if (const auto leaf = leaves.find(host); leaf == leaves.end() || leaf->second != one.leaf)
       others.insert(leaf == leaves.end() ? "" : leaf->second);
-  // Of only two switches either may be the slow one.
+  // Either of only two switches may be the slow one.
   if (others.size() == 1 && !others.begin()->empty()) one.leaf += " or " + *others.begin(), one.hosts = links.hosts;
   if (!record.rails.empty()) one.rail = cause.rail;
   one.share = 1 / slowness(cause);
@@ -210,7 +210,7 @@ std::optional<double> keep_better(const Record& record, Matrix& matrix, const Re
                                              : std::min(a, b);
   };
   std::map<std::pair<std::string, std::string>, double> values;
-  // Of each host, with those that nobody suspects: two suspects may be slow or fast together.
+  // Counts only partners that nobody suspects: two suspects may be slow or fast together.
   std::map<std::string, std::vector<double>> sends, receives;
   for (std::size_t i = 0; i < m; ++i)
     for (std::size_t j = 0; j < m; ++j) {

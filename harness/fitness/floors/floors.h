@@ -43,7 +43,7 @@ Floors parse_floors(std::string_view text, const std::filesystem::path& path);
 
 // Those in the file of this name if it exists, else in the one that configs/floors has. Throws as load_floors() does.
 Floors find_floors(const std::string& word);
-// Whether it is for hardware of one of these names, or for any.
+// Returns whether the floor is for hardware of one of these names, or for any.
 bool is_for(const Floor& floor, const std::vector<std::string>& names);
 // Throws UsageError that names the shipped floors for this hardware if the floors are for another, of which none of
 // these names is (of GPUs and processors, as hardware_names() in harness/runs/machine.h has them; empty ones are not

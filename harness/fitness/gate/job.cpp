@@ -69,7 +69,7 @@ class JobGate {
 
   JobHost& host_named(const std::string& name) { return *std::ranges::find(answer_.hosts, name, &JobHost::host); }
 
-  // What one host or the others say of a host.
+  // Takes what the host itself, or its measurement with others, found.
   void add(const std::string& host, Finding finding) {
     finding.host = host;
     finding.severity = std::min(finding.severity, request_.catalogue.of(finding.id).at_most);
@@ -207,7 +207,7 @@ class JobGate {
       if (sure) world = fitness::judge_world(std::move(run), hosts, floors());
     }
     if (!world.note.empty()) answer_.notes.push_back(world.note);
-    // What broke for all hosts alike, or was skipped, says nothing of any.
+    // A case that broke or was skipped on all hosts alike tells nothing about any of them.
     const auto unsure = [](const auto& one) { return one.second.state == Fitness::unsure; };
     if (slow.empty() && std::ranges::all_of(world.checks, unsure))
       return not_measured(joined(world.checks.begin()->second.evidence, "; "));

@@ -32,7 +32,7 @@ using Ask = std::function<std::vector<HostAnswer>(const Allocation&, const std::
 // host is only suspect. Answer::hosts and Answer::exclude are set. `folder` takes the runs.
 Answer run_job_gate(const Request& request, const Allocation& job, const std::string& hostfile, Trials& trials,
                     const Ask& ask, const std::filesystem::path& folder);
-// By children of this process.
+// Runs the measurements as children of this process.
 Answer run_job_gate(const Request& request, const Allocation& job, const std::string& hostfile);
 
 }  // namespace assay::gate

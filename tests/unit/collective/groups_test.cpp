@@ -1,16 +1,13 @@
 // op=groups over ranks that are threads: each counts as a host.
 #include "suites/collective/groups.h"
 
-#include "suites/collective/collective.h"
-#include "tests/support/case_runner.h"
-#include "tests/support/thread_communicator.h"
+#include "tests/unit/collective/over_threads.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <set>
 
 namespace assay::collective {
@@ -18,18 +15,10 @@ namespace {
 
 using testing::HasSubstr;
 
-// Rank 0's outcome; all ranks have the same checks.
 test::Outcome groups_over_threads(int ranks, std::map<std::string, ParamValue> changes,
                                   const std::set<Fault>& faults = {}) {
   changes["op"] = std::string("groups");
-  test::Outcome first;
-  std::mutex mutex;
-  test::run_ranks(ranks, [&](Communicator& comm) {
-    test::Outcome own = test::run_case(collective_family(), changes, comm, faults);
-    const std::lock_guard lock(mutex);
-    if (comm.rank() == 0) first = std::move(own);
-  });
-  return first;
+  return over_threads(ranks, changes, faults);
 }
 
 TEST(GroupsCase, EveryGroupOfEveryGroupingIsMeasured) {

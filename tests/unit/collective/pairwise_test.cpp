@@ -3,16 +3,13 @@
 
 #include "harness/core/error.h"
 #include "harness/sampling/pairs.h"
-#include "suites/collective/collective.h"
-#include "tests/support/case_runner.h"
-#include "tests/support/thread_communicator.h"
+#include "tests/unit/collective/over_threads.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <mutex>
 #include <random>
 #include <set>
 #include <utility>
@@ -130,19 +127,6 @@ TEST_F(SlowPairs, FurtherOnesAreCounted) {
 
 std::map<std::string, ParamValue> pairwise(std::int64_t bytes, const std::string& batching = "batched") {
   return {{"op", std::string("pairwise")}, {"bytes", bytes}, {"batching", batching}};
-}
-
-// Rank 0's outcome over threads; all ranks have the same checks.
-test::Outcome over_threads(int ranks, const std::map<std::string, ParamValue>& changes,
-                           const std::set<Fault>& faults = {}) {
-  test::Outcome first;
-  std::mutex mutex;
-  test::run_ranks(ranks, [&](Communicator& comm) {
-    test::Outcome own = test::run_case(collective_family(), changes, comm, faults);
-    const std::lock_guard lock(mutex);
-    if (comm.rank() == 0) first = std::move(own);
-  });
-  return first;
 }
 
 TEST(PairwiseCase, OneRankHasNoPeer) {

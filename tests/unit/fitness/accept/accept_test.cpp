@@ -438,24 +438,6 @@ TEST_F(Acceptances, ARepairedHostIsAcceptedAgainWithPartnersAndTheOthersKeepThei
   EXPECT_THAT(file(drain_file), HasSubstr("[ -z \"$undo\" ] || each 'b'\n"));
 }
 
-TEST(AcceptLists, HostileNamesAndTextsAreNoCommands) {
-  fitness::Acceptance table;
-  for (const char* name : {"n1", "n2;reboot", "$(reboot)", "n3\nreboot", "-n4"}) {
-    fitness::AcceptedHost& host = table.hosts.emplace_back();
-    host.host = name;
-    host.checks["host"].note(Fitness::fail, "slow");
-    host.checks["host"].blame("disk", "sda'; reboot #\n`reboot`");
-  }
-  const test::TemporaryFolder folder;
-  write_lists(table, folder.path());
-  EXPECT_EQ(read_whole(folder.path() / failed_file, 1000), "n1\n");
-  EXPECT_EQ(table.notes.size(), 4U);
-  const std::string script = drain_script(table);
-  EXPECT_THAT(script, HasSubstr("each 'n1' 'assay: disk sda'\\''; reboot #"));
-  EXPECT_EQ(script.find("\nreboot"), script.npos);
-  EXPECT_EQ(script.find("n2"), script.npos);
-}
-
 TEST_F(Acceptances, FloorsOfOtherHardwareAreRefusedBeforeAnythingIsMeasured) {
   Floor floor;
   floor.key = "gemm/*", floor.metric = "throughput", floor.unit = "FLOP/s", floor.limit = 1;
@@ -495,50 +477,6 @@ TEST_F(Acceptances, AFolderThatHoldsSomethingIsNotTaken) {
   EXPECT_EQ(read_state(folder_.path() / "new").hosts, request_.state.hosts);
   EXPECT_THROW(begin(folder_.path() / "new", request_.state), UsageError);
   EXPECT_THROW(read_state(folder_.path()), UsageError);
-}
-
-TEST(AcceptLevel, AShareOfNothingIsRefused) {
-  const test::TemporaryFolder folder;
-  const auto file = folder.path() / "level.json";
-  const auto refused = [&](const char* share) {
-    std::ofstream(file) << R"({"schema":1,"host":[],"pair_share":")" << share << R"("})";
-    return test::refusal([&] { (void)read_level(file.string(), DeviceKind::cpu); });
-  };
-  EXPECT_EQ(refused("60%"), "");
-  EXPECT_THAT(refused("0%"), HasSubstr("/pair_share: must be above 0"));
-}
-
-TEST(AcceptLevel, SaysHowManyRanksACpuHostTakes) {
-  const test::TemporaryFolder folder;
-  const auto file = folder.path() / "level.json";
-  const auto write = [&](const char* ranks) {
-    std::ofstream(file) << R"({"schema":1,"host":[],"ranks_per_host":)" << ranks << "}";
-    return file.string();
-  };
-  EXPECT_EQ(read_level(write(R"({"cpu":4})"), DeviceKind::cpu).cpu_ranks, 4);
-  EXPECT_THAT(test::refusal([&] { (void)read_level(write(R"({"cpu":0})"), DeviceKind::cpu); }),
-              HasSubstr("/ranks_per_host/cpu"));
-  EXPECT_THAT(test::refusal([&] { (void)read_level(write(R"({"cuda":4})"), DeviceKind::cpu); }), HasSubstr("cuda"));
-}
-
-TEST(AcceptRequest, WhyAStageIsNotRun) {
-  Request request;
-  request.level.name = "tiny";
-  request.level.plans["pairs"] = {"product"};
-  request.level.not_run["training"] = "it takes too long";
-  EXPECT_EQ(request.why_not_run("pairs", 1), "it needs two hosts");
-  EXPECT_EQ(request.why_not_run("pairs", 2), "");
-  EXPECT_EQ(request.why_not_run("host", 2), "level tiny has no plan for it on cpu");
-  EXPECT_EQ(request.why_not_run("training", 2), "it takes too long");
-  EXPECT_EQ(request.why_not_run("audit", 2), "");
-  EXPECT_FALSE(request.ranks_of("host", 3));
-  EXPECT_EQ(request.ranks_of("pairs", 3), 3);
-  request.ranks_per_host = 2;  // of a level with "ranks_per_host": {"cpu": 2}
-  EXPECT_EQ(request.ranks_of("host", 3), 2);
-  EXPECT_EQ(request.ranks_of("pairs", 3), 6);
-  request.device = DeviceKind::cuda, request.ranks_per_host = 8;
-  EXPECT_EQ(request.ranks_of("host", 3), 8);
-  EXPECT_EQ(request.ranks_of("pairs", 3), 24);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "harness/fitness/gate/inspection.h"
 #include "harness/json/members.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/fitness/gate/made_up_clock.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,16 +38,13 @@ Record record_of(const Trial& trial) {
 }
 
 TrialResult result_of(const Trial& trial, Record record) {
-  TrialResult result{.complete = true, .code = 0, .seconds = 0.5};
-  result.run.emplace().dir = trial.out;
-  result.run->run = {{"schema", 2}, {"finished", "2026-01-01T00:00:00Z"}};
-  result.run->records.push_back(std::move(record));
-  result.run->lines.push_back(1);
+  TrialResult result = finished_with(std::move(record), 0.5);
+  result.run->dir = trial.out;
   return result;
 }
 
 // Each trial takes half a second, unless it says otherwise; time passes only there and while waiting.
-class MadeUp final : public Trials {
+class MadeUp final : public MadeUpClock {
  public:
   std::vector<TrialResult> run(const std::vector<Trial>& trials) override {
     std::vector<TrialResult> results;
@@ -64,11 +62,9 @@ class MadeUp final : public Trials {
       longest = std::max(longest, late ? trial.deadline : result.seconds);
       results.push_back(std::move(result));
     }
-    now_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(longest));
+    pass(longest);
     return results;
   }
-  void wait(Clock::time_point until) override { now_ = std::max(now_, until); }
-  Clock::time_point now() const override { return now_; }
   bool interrupted() const override { return ended; }
 
   std::size_t count(const std::string& name) const {
@@ -80,9 +76,6 @@ class MadeUp final : public Trials {
   std::vector<std::string> asked = {};
   std::vector<Trial> seen = {};
   bool ended = false;
-
- private:
-  Clock::time_point now_ = {};
 };
 
 class QuietHost final : public Surroundings {

@@ -3,6 +3,7 @@
 #include "harness/core/error.h"
 #include "harness/fitness/gate/answer.h"
 #include "harness/json/json.h"
+#include "tests/unit/fitness/gate/made_up_clock.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,14 +47,10 @@ TrialResult pairs_of(const Trial& trial, const std::string& slow_host) {
       matrix.values.push_back(i == j ? std::numeric_limits<double>::quiet_NaN() : names[i] == slow_host ? slow : usual);
   }
   record.matrix = std::move(matrix);
-  TrialResult result{.complete = true, .code = 0, .seconds = 2};
-  result.run.emplace().run = {{"schema", 2}, {"finished", "2026-01-01T00:00:00Z"}};
-  result.run->records.push_back(std::move(record));
-  result.run->lines.push_back(1);
-  return result;
+  return finished_with(std::move(record), 2);
 }
 
-class JobTrials final : public Trials {
+class JobTrials final : public MadeUpClock {
  public:
   std::vector<TrialResult> run(const std::vector<Trial>& trials) override {
     std::vector<TrialResult> results;
@@ -63,20 +60,15 @@ class JobTrials final : public Trials {
       results.push_back(answer(trial, seen.size()));
       longest = std::max(longest, results.back().seconds);
     }
-    now_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(longest));
+    pass(longest);
     return results;
   }
-  void wait(Clock::time_point until) override { now_ = std::max(now_, until); }
-  Clock::time_point now() const override { return now_; }
   bool interrupted() const override { return false; }
 
   std::function<TrialResult(const Trial&, std::size_t number)> answer = [](const Trial& trial, std::size_t) {
     return pairs_of(trial, "");
   };
   std::vector<Trial> seen;
-
- private:
-  Clock::time_point now_ = Clock::time_point{} + std::chrono::hours(1);
 };
 
 struct JobTest : testing::Test {
