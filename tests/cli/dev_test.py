@@ -251,6 +251,35 @@ class Dev(unittest.TestCase):
             done = machine.dev("run", *arguments, ASSAY_NO_INSTALL="1", script=root / "dev", **here)
             self.assertEqual(done.stdout.strip(), expected)
 
+    def test_a_few_tests_that_fail_run_again_alone(self):
+        machine = self.machine({}, {})
+        root = pathlib.Path(self.folder.name) / "clone"
+        shutil.copytree(ROOT / "cmake", root / "cmake")
+        shutil.copy(ROOT / "dev", root / "dev")
+        for tool in ("tee", "tr", "wc", "getconf", "sleep"):
+            os.symlink(shutil.which(tool), machine.bin / tool)
+        # Fails for `first` of all tests, with an output, and for `alone` of those that run again.
+        ctest = """folder=build/$2/Testing/Temporary; mkdir -p $folder
+echo "ctest $*" >>{log}
+case $* in
+  *asan*) exit 0 ;;
+  *--rerun-failed*) failed="{alone}" ;;
+  *) failed="{first}"; echo "{output}" ;;
+esac
+[ "$failed" ] || exit 0
+for name in $failed; do echo "1:$name"; done >$folder/LastTestsFailed.log
+exit 8"""
+        for first, alone, output, expected, runs in [
+                ("", "", "", 0, 2), ("a b", "", "", 0, 3), ("a b", "b", "", 1, 3), ("a b c d e f", "", "", 1, 2),
+                ("a", "", "==1==ERROR: AddressSanitizer: heap-use-after-free", 1, 2),
+                ("a", "", "x.cpp:1:2: runtime error: signed integer overflow", 1, 2)]:
+            machine.log.write_text("")
+            machine.script("ctest", ctest.format(log=machine.log, first=first, alone=alone, output=output))
+            done = machine.dev("test", ASSAY_NO_INSTALL="1", script=root / "dev")
+            calls = [call for call in machine.calls if call.startswith("ctest ")]
+            self.assertEqual((done.returncode, len(calls)), (expected, runs), done.stderr + done.stdout)
+            self.assertEqual("passed alone only: " + first in done.stderr, bool(first) and expected == 0, done.stderr)
+
     def test_usage(self):
         machine = self.machine({}, {})
         for arguments in (["tset"], ["build", "now"], ["fuzz", "nonsense", "5"]):

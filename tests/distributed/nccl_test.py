@@ -203,12 +203,16 @@ class Gpus(TestbedCase):
 
     def connected_ranks(self, process, count):
         """Waits until the ranks have connected, when each maps the world's shared memory; returns their pids."""
-        pids = wait_for(lambda: (lambda found: found if len(found) == count else None)(workers(process.pid)), "all ranks")
-        ranks = {}
-        for pid in pids:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                words = dict(word.split(b"=", 1) for word in file.read().split(b"\0") if b"=" in word)
-            ranks[int(words[b"ASSAY_RANK"])] = pid
+        def by_rank():
+            """None until every rank has its own environment: between fork and exec a process has its parent's, or none."""
+            pids = {}
+            for pid in workers(process.pid):
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    words = dict(word.split(b"=", 1) for word in file.read().split(b"\0") if b"=" in word)
+                if b"ASSAY_RANK" in words:
+                    pids[int(words[b"ASSAY_RANK"])] = pid
+            return pids if len(pids) == count else None
+        ranks = wait_for(by_rank, "all ranks")
 
         def connected():
             for pid in ranks.values():
