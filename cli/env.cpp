@@ -45,9 +45,10 @@ ExitCode Description::run() const {
     sort_by_severity(audited->problems);
   }
   const auto lines = expecting ? shortfalls_text(expect, expectation, missing) : std::string();
-  const auto unread = std::ranges::stable_partition(missing, std::logical_not(), &Shortfall::unread);
-  const std::vector<Shortfall> not_judged(unread.begin(), unread.end());
-  missing.erase(unread.begin(), unread.end());
+  const auto unread =
+      std::stable_partition(missing.begin(), missing.end(), [](const Shortfall& one) { return !one.unread; });
+  const std::vector<Shortfall> not_judged(unread, missing.end());
+  missing.erase(unread, missing.end());
 
   outputs.write_json([&] {
     Json json = {{"schema", 1}};

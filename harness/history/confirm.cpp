@@ -10,8 +10,9 @@
 
 #include <cmath>
 #include <map>
-#include <ranges>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace assay::history {
 
@@ -96,9 +97,12 @@ std::optional<Candidate> candidate_of(const History& history, const std::string&
   if (found.empty())
     throw UsageError(
         fmt::format("history confirm: no suspect or open event {}; `assay history check` lists them", in_quotes(id)));
-  if (found.size() > 1)
+  if (found.size() > 1) {
+    std::vector<std::string> ids;
+    for (const auto& one : found) ids.push_back(one.first);
     throw UsageError(fmt::format("history confirm: several suspects and events begin with {}: {}", in_quotes(id),
-                                 fmt::join(std::views::keys(found), ", ")));
+                                 fmt::join(ids, ", ")));
+  }
   return found.begin()->second();
 }
 

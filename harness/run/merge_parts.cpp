@@ -94,8 +94,7 @@ void name_culprit(Check& check, int rank) {
 void join_check(Check& whole, const Check& part, int rank) {
   whole.culprits.insert(whole.culprits.end(), part.culprits.begin(), part.culprits.end());
   std::ranges::sort(whole.culprits);
-  const auto twice = std::ranges::unique(whole.culprits);
-  whole.culprits.erase(twice.begin(), twice.end());
+  whole.culprits.erase(std::unique(whole.culprits.begin(), whole.culprits.end()), whole.culprits.end());
   for (const std::string& culprit : part.detail)
     if (whole.detail.size() < 20) whole.detail.push_back(fmt::format("rank {}: {}", rank, culprit));
   if (part.value && (!whole.value || !(*part.value <= *whole.value))) whole.value = part.value;

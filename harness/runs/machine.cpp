@@ -44,8 +44,7 @@ RunMachine machine_of(const RunData& run) {
       for (const RankResult& rank : record.ranks)
         if (!rank.host.empty()) machine.hosts.push_back(rank.host);
   std::ranges::sort(machine.hosts);
-  const auto twice = std::ranges::unique(machine.hosts);
-  machine.hosts.erase(twice.begin(), twice.end());
+  machine.hosts.erase(std::unique(machine.hosts.begin(), machine.hosts.end()), machine.hosts.end());
 
   std::vector<std::string> parts;
   if (!machine.cpu.empty()) parts.push_back(machine.cpu);

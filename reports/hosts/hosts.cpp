@@ -208,7 +208,7 @@ std::vector<Section> host_sections(const RunSet& runs) {
   std::vector<HostCase> cases = cases_by_host(runs);
   if (cases.empty()) return {};
   // Cases with outliers first.
-  std::ranges::stable_partition(cases, [](const HostCase& one) { return outliers_of(one) > 0; });
+  std::stable_partition(cases.begin(), cases.end(), [](const HostCase& one) { return outliers_of(one) > 0; });
   std::set<std::string> names;
   for (const HostCase& one : cases)
     for (const HostFigure& host : one.hosts) names.insert(host.host);

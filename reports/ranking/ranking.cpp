@@ -204,7 +204,8 @@ Ranking rank(const RunSet& runs, const PriceSource& prices) {
   for (const Identity* identity : order)
     if (auto one = ranked(cases.at(*identity), ranking.kinds, priced, ranking.not_ranked))
       ranking.cases.push_back(std::move(*one));
-  std::ranges::stable_partition(ranking.cases, [](const RankedCase& one) { return is_training(*one.record); });
+  std::stable_partition(ranking.cases.begin(), ranking.cases.end(),
+                        [](const RankedCase& one) { return is_training(*one.record); });
   return ranking;
 }
 

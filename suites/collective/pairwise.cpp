@@ -46,7 +46,7 @@ class PairwiseCase final : public Case {
     layout_ = layout_of(Op::send_recv, params_.bytes, params_.dtype, context.comm.size());
     small_ = layout_.bytes <= small_message_bytes;
     choose_members();
-    if (params_.rails) context.outputs.moved.emplace();
+    if (params_.rails) context.outputs.moved = CaseOutputs::Moved();
     members_comm_ = context.comm.split(static_cast<int>(member_ >= 0 ? rail_ : rails_.size()), context.comm.rank());
     if (member_ >= 0) {
       send_ = context.device.allocate(layout_.bytes);

@@ -156,16 +156,16 @@ const Metric* in_other_unit(const Floor& floor, const Entry& entry) {
 // A pattern may match cases whose metric has another unit (int8 products count OP/s, others FLOP/s). They are not the
 // floor's; but if it has no other, its unit is wrong, and they stay for lint(). Returns how many were passed over.
 std::size_t pass_over_other_units(const Floor& floor, std::vector<Entry>& entries) {
-  const auto other =
-      std::ranges::stable_partition(entries, [&](const Entry& entry) { return !in_other_unit(floor, entry); });
+  const auto other = std::stable_partition(entries.begin(), entries.end(),
+                                           [&](const Entry& entry) { return !in_other_unit(floor, entry); });
   const auto measured = [&](const Entry& entry) {
     const auto& metrics = entry.record->metrics;
     return entry.record->status == Status::ok &&
            std::ranges::any_of(metrics, [&](const Metric& one) { return one.name == floor.metric; });
   };
-  if (!std::any_of(entries.begin(), other.begin(), measured)) return 0;
-  const std::size_t count = other.size();
-  entries.erase(other.begin(), other.end());
+  if (!std::any_of(entries.begin(), other, measured)) return 0;
+  const auto count = static_cast<std::size_t>(entries.end() - other);
+  entries.erase(other, entries.end());
   return count;
 }
 

@@ -214,7 +214,7 @@ void set_limits(std::vector<FloorFleets>& floors, double false_fails, CheckResul
   for (const auto& [member, at] : place) {
     if (!std::isfinite(losses.together[at])) continue;
     const bool slower = std::ranges::find(all.slower_group, at) != all.slower_group.end();
-    const auto has = [at](const FleetCase& one) { return one.together && std::isfinite(one.speeds[at]); };
+    const auto has = [at = at](const FleetCase& one) { return one.together && std::isfinite(one.speeds[at]); };
     result.together[member] = {loss_of(losses.together[at]), loss_of(all.limit),
                                static_cast<std::size_t>(std::ranges::count_if(cases, has)),
                                slower ? all.slower_group.size() : 0};

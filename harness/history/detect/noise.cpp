@@ -155,7 +155,7 @@ double Reference::score(double value) const {
     const double tail = 0.5 / (static_cast<double>(n + 1) * ratio * std::sqrt(ratio));
     return above ? -normal_quantile(tail) : normal_quantile(tail);
   }
-  const auto [low, high] = std::ranges::equal_range(sorted_, x);
+  const auto [low, high] = std::equal_range(sorted_.begin(), sorted_.end(), x);
   return normal_score(static_cast<std::size_t>((low - sorted_.begin()) + (high - sorted_.begin())), n);
 }
 

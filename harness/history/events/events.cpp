@@ -153,7 +153,8 @@ void add_measured(std::vector<Item>& items, std::deque<Change>& steps, const std
   const SeriesNames names(series);
   std::ranges::stable_sort(reported, [](const auto& a, const auto& b) { return a.opened > b.opened; });
   for (const Reported& report : reported)
-    for (const auto& [name, measured] : report.measured) {
+    for (const auto& [name, figure] : report.measured) {
+      const auto& measured = figure;  // so that lambdas may capture it
       const auto index = names.across(name, report.last_before, report.first_after);
       if (!index) continue;
       const MeasuredStep step =

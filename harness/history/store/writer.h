@@ -59,8 +59,9 @@ class Writer {
   template <typename... Values, typename... More>
   std::int64_t id_of(std::unordered_map<std::string, std::int64_t>& known, const std::string& text, Statement& find,
                      Statement& insert, const std::tuple<Values...>& values, const More&... more) {
-    const auto [place, fresh] = known.try_emplace(text, 0);
-    if (!fresh) return place->second;
+    const auto found = known.try_emplace(text, 0);
+    const auto place = found.first;
+    if (!found.second) return place->second;
     std::apply(
         [&](const auto&... value) {
           if (find.with(value...).row()) {
