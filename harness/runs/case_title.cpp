@@ -123,7 +123,10 @@ std::string generic_title(const Record& r) {
 
 std::string collective_variant(const Record& record) {
   const std::string buffers = unless(text_of(record, "buffers"), "plain");
-  return join({buffers.empty() ? "" : buffers + " buffers", text_of(record, "nvls") == "off" ? "NVLS off" : ""}, ", ");
+  return join(
+      {buffers.empty() ? "" : buffers + " buffers", text_of(record, "nvls") == "off" ? "NVLS off" : "",
+       text_of(record, "p2p") == "off" ? "P2P off" : "", text_of(record, "among") == "rail" ? "each rail apart" : ""},
+      ", ");
 }
 
 std::string case_title(const Record& record) {

@@ -7,6 +7,7 @@
 #include "harness/runs/csv.h"
 #include "harness/runs/figures.h"
 #include "reports/hosts/hosts.h"
+#include "reports/model/cells.h"
 #include "reports/model/fitness.h"
 #include "reports/model/words.h"
 
@@ -171,6 +172,30 @@ Table figures_table(const Acceptance& acceptance) {
   return table;
 }
 
+// The collectives of each rail by itself: a row for each case.
+Table rail_groups_table(const Acceptance& acceptance) {
+  constexpr int darkest = 6;  // as of slow links
+  Table table{"rail-groups", "All hosts at once on each rail: busbw", {{"case"}}, {}};
+  std::map<std::string, std::vector<const RailGroup*>> cases;
+  std::size_t rails = 0;
+  for (const RailGroup& one : acceptance.rails.groups) {
+    cases[one.key].push_back(&one);
+    rails = std::max(rails, one.rail + 1);
+  }
+  for (std::size_t rail = 0; rail < rails; ++rail)
+    table.columns.push_back(right(fmt::format("rail_{}", rail), fmt::format("rail {}", rail)));
+  for (const auto& [key, groups] : cases) {
+    std::vector<Cell>& row = table.rows.emplace_back(1 + rails, no_cell());
+    row.front() = {one_line(with_titles(key), 200), key};
+    for (const RailGroup* const one : groups) {
+      Cell& cell = row[1 + one->rail];
+      cell = {format_quantity(one->busbw, "B/s"), json_of(one->busbw)};
+      if (one->slow) cell.heat = darkest, cell.tone = Tone::bad;
+    }
+  }
+  return table;
+}
+
 std::string counts_text(const Acceptance& acceptance) {
   const auto count = [&](Fitness state) {
     return std::ranges::count_if(acceptance.hosts, [state](const AcceptedHost& host) { return host.state() == state; });
@@ -330,6 +355,9 @@ Document accept_document(const Acceptance& acceptance) {
   for (const Record& record : acceptance.links) {
     Section section{record.rails.empty() ? "pairs" : "rails", with_titles(record.key), {}};
     for (Table& table : link_tables(record)) section.blocks.emplace_back(std::move(table));
+    if (!record.rails.empty() && !acceptance.rails.groups.empty())
+      section.blocks.insert(section.blocks.begin() + std::min<std::ptrdiff_t>(1, std::ssize(section.blocks)),
+                            rail_groups_table(acceptance));
     document.sections.push_back(std::move(section));
   }
   if (!acceptance.figures.empty()) {
@@ -384,6 +412,8 @@ Json accept_json(const Acceptance& acceptance, bool with_serials) {
                                          {"limit", json_of(one.limit)},
                                          {"found", json_of(one.found)}});
   json["switches"] = json_of(acceptance.switches);
+  json["rails"] = json_of(acceptance.rails.ports);
+  json["rail_groups"] = json_of(acceptance.rails.groups);
   json["figures"] = json_of(acceptance.figures);
   json["notes"] = acceptance.notes;
   return json;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -29,6 +30,8 @@ namespace fs = std::filesystem;
 constexpr std::uintmax_t max_file_bytes = std::uintmax_t{1} << 30;
 constexpr std::size_t max_rows = 200;  // in the terminal
 constexpr std::size_t max_causes = 4;  // named in a sentence
+
+constexpr std::array together_stages = {"pairs", "collectives", "training"};
 
 using Hosts = std::set<std::string>;
 
@@ -75,6 +78,12 @@ std::string host_of(const Entry& entry) {
   return hosts.empty() ? std::string() : hosts.front();
 }
 
+// What all hosts reached together.
+struct Together {
+  const Comparison& figures;
+  std::vector<std::string> notes;  // what was not compared
+};
+
 // What moved, and where.
 struct Moved {
   int order = 0;  // states, what no longer holds, slower, faster, what was not compared, facts
@@ -84,8 +93,10 @@ struct Moved {
 
 class FleetComparison {
  public:
-  FleetComparison(const AcceptanceFolder& base, const AcceptanceFolder& head, const Comparison& figures)
-      : counts_(figures.counts), changes_(changes_of(base.audit, head.audit)) {
+  FleetComparison(const AcceptanceFolder& base, const AcceptanceFolder& head, const Comparison& figures,
+                  const Together& together)
+      : counts_(figures.counts), changes_(changes_of(base.audit, head.audit)), together_(together) {
+    add_counts(together.figures.counts);
     const std::map<std::string, std::string> after(head.hosts.begin(), head.hosts.end());
     for (const auto& [host, state] : base.hosts)
       if (const auto found = after.find(host); found != after.end())
@@ -128,10 +139,14 @@ class FleetComparison {
     else
       section.blocks.push_back(moved_table());
     document.sections.push_back(std::move(section));
+    Section all{"together", "All hosts together", {}};
+    for (const std::string& note : together_.notes) all.blocks.push_back(Text{note, Tone::warn});
+    if (Table table = together_table(); !table.rows.empty()) all.blocks.emplace_back(std::move(table));
+    if (!all.blocks.empty()) document.sections.push_back(std::move(all));
     document.sections.push_back({"hosts", "Host by host", {hosts_table()}, rows_.size() <= max_rows});
     const CompareCounts& n = counts_;
     document.verdict = fmt::format(
-        "hosts that passed and now fail: {} · cases on hosts slower: {} · faster: {} · same: {} · cannot say: {} · no "
+        "hosts that passed and now fail: {} · cases slower: {} · faster: {} · same: {} · cannot say: {} · no "
         "longer holds: {} · left out: {} · tolerance {}",
         n.hosts_failed, n.slower, n.faster, n.same, n.unknown, n.broken, n.left_out, format_percent(tolerance));
     document.tone = n.exit_code() == ExitCode::ok       ? Tone::good
@@ -155,6 +170,12 @@ class FleetComparison {
       return std::tuple(!(passed && after == "fail"), !passed, before == after, -broken, -count(Direction::slower));
     }
   };
+
+  void add_counts(const CompareCounts& more) {
+    counts_.slower += more.slower, counts_.faster += more.faster, counts_.same += more.same;
+    counts_.unknown += more.unknown, counts_.unknown_slow += more.unknown_slow;
+    counts_.broken += more.broken, counts_.left_out += more.left_out;
+  }
 
   void add(int order, std::string what, const std::string& how, const std::string& host) {
     moved_[{order, one_line(what, 120), one_line(how, 200)}].insert(host);
@@ -213,6 +234,47 @@ class FleetComparison {
     return table;
   }
 
+  // What moved first, with both figures.
+  Table together_table() const {
+    Table table{"together", "", {{"case"}, {"metric"}, right("base"), right("head"), right("change"), {"verdict"}}};
+    std::multimap<int, std::vector<Cell>> rows;
+    const Comparison& all = together_.figures;
+    for (const Broken& one : all.pairing.broken)
+      rows.emplace(0, std::vector<Cell>{{case_title(*one.entry->record), one.entry->record->key},
+                                        {},
+                                        {},
+                                        {},
+                                        {},
+                                        {one_line(one.text, 200), nullptr, Tone::bad}});
+    for (const Compared& one : all.compared) {
+      if (!one.pair->headline) continue;
+      const Metric& metric = *one.pair->metric;
+      const auto figure = [&](const std::vector<Observation>& runs) {
+        std::vector<double> values;
+        for (const Observation& run : runs) values.push_back(std::exp(run.log));
+        return Cell{format_quantity(median(values), metric.unit), {{"value", median(values)}, {"unit", metric.unit}}};
+      };
+      const Direction verdict = one.judgement.verdict;
+      const int order = verdict == Direction::slower ? 1 : verdict == Direction::faster ? 2 : 3;
+      const Tone tone = order == 1 ? Tone::bad : order == 2 ? Tone::good : Tone::plain;
+      rows.emplace(order, std::vector<Cell>{{case_title(*one.pair->base->record), one.pair->base->record->key},
+                                            {metric.name},
+                                            figure(one.pair->base_runs),
+                                            figure(one.pair->head_runs),
+                                            {change_text(one.change.ratio, one.change.ci95), one.change.ratio},
+                                            {std::string(name_of(verdict)), nullptr, tone}});
+    }
+    for (const LeftOut& one : all.pairing.left_out)
+      rows.emplace(4, std::vector<Cell>{{case_title(*one.entry->record), one.entry->record->key},
+                                        {},
+                                        {},
+                                        {},
+                                        {},
+                                        {"not compared: " + one_line(one.reason, 200)}});
+    for (auto& [order, row] : rows) table.rows.push_back(std::move(row));
+    return table;
+  }
+
   Table hosts_table() const {
     Table table{"hosts", "", {{"host"}, {"base"}, {"head"}}};
     for (const char* number : {"slower", "faster", "same", "cannot say", "no longer holds", "worst"})
@@ -242,12 +304,22 @@ class FleetComparison {
 
   CompareCounts counts_;
   std::map<Changed, Hosts> changes_;
+  const Together& together_;
   std::map<std::string, Row> rows_;
   std::map<Moved, Hosts> moved_;
   std::map<std::string, std::size_t> measured_;  // hosts by case
   std::map<std::pair<std::string, Direction>, std::vector<double>> ratios_;
   std::map<std::string, std::vector<std::string>> only_;  // hosts by side
 };
+
+template <typename F>
+void keep_records(RunData& run, const F& keep) {
+  std::vector<int> lines;
+  std::vector<Record> records;
+  for (std::size_t i = 0; i < run.records.size(); ++i)
+    if (keep(run.records[i])) records.push_back(std::move(run.records[i])), lines.push_back(run.lines[i]);
+  run.records = std::move(records), run.lines = std::move(lines);
+}
 
 std::vector<RunData> runs_of(const AcceptanceFolder& one, const AcceptanceFolder& other) {
   Hosts common;
@@ -256,17 +328,49 @@ std::vector<RunData> runs_of(const AcceptanceFolder& one, const AcceptanceFolder
       common.insert(host);
   std::vector<RunData> runs = read_runs(one.runs);
   for (RunData& run : runs) {
-    std::vector<int> lines;
-    std::vector<Record> records;
-    for (std::size_t i = 0; i < run.records.size(); ++i) {
-      const auto hosts = run.records[i].identity().hosts;
-      if (!std::ranges::all_of(hosts, [&](const std::string& host) { return common.contains(host); })) continue;
-      records.push_back(std::move(run.records[i])), lines.push_back(run.lines[i]);
-    }
-    run.records = std::move(records), run.lines = std::move(lines);
+    keep_records(run, [&](const Record& record) {
+      return std::ranges::all_of(record.identity().hosts, [&](const auto& host) { return common.contains(host); });
+    });
     run.run["each_host"] = true;  // of a single host, too: its name joins the identity
   }
   return runs;
+}
+
+// Returns the run with the most cases of those of a stage on that many hosts: the others measured a part again. Without
+// pairs of hosts, which the acceptances judge.
+RunData whole_run(const AcceptanceFolder& folder, const std::string& stage, std::size_t hosts) {
+  std::vector<fs::path> dirs;
+  for (const TogetherRun& one : folder.together)
+    if (one.stage == stage && one.hosts == hosts) dirs.push_back(one.dir);
+  std::vector<RunData> runs = read_runs(dirs);
+  RunData& most = *std::ranges::max_element(runs, {}, [](const RunData& run) { return run.records.size(); });
+  keep_records(most, [](const Record& record) { return !record.matrix; });
+  return std::move(most);
+}
+
+// Takes the runs of each stage on the most hosts that it ran on in both, and notes stages without any.
+void take_together(const AcceptanceFolder& base, const AcceptanceFolder& head, std::vector<RunData>& before,
+                   std::vector<RunData>& after, std::vector<std::string>& notes) {
+  for (const char* const stage : together_stages) {
+    const auto sizes = [stage](const AcceptanceFolder& folder) {
+      std::set<std::size_t> found;
+      for (const TogetherRun& one : folder.together)
+        if (one.stage == stage) found.insert(one.hosts);
+      return found;
+    };
+    const std::set<std::size_t> of_base = sizes(base), of_head = sizes(head);
+    const auto common = std::ranges::find_if(of_base.rbegin(), of_base.rend(),
+                                             [&](std::size_t hosts) { return of_head.contains(hosts); });
+    if (common != of_base.rend()) {
+      before.push_back(whole_run(base, stage, *common)), after.push_back(whole_run(head, stage, *common));
+    } else if (!of_base.empty() || !of_head.empty()) {
+      const auto text = [](const std::set<std::size_t>& hosts) {
+        return hosts.empty() ? std::string("not run") : plural(*hosts.rbegin(), "host");
+      };
+      notes.push_back(
+          fmt::format("{} of all hosts are not compared: base {}, head {}", stage, text(of_base), text(of_head)));
+    }
+  }
 }
 
 bool is_acceptance(const fs::path& dir) {
@@ -290,7 +394,7 @@ bool are_acceptances(const std::vector<std::string>& base, const std::vector<std
 }
 
 AcceptanceFolder read_acceptance(const fs::path& dir) {
-  AcceptanceFolder folder{.dir = dir, .finished = false, .hosts = {}, .audit = {}, .runs = {}};
+  AcceptanceFolder folder{.dir = dir, .finished = false, .hosts = {}, .audit = {}, .runs = {}, .together = {}};
   const fs::path file = dir / "accept.json";
   std::error_code none;
   const Json state = value_in(dir / "state.json", json_in);
@@ -307,6 +411,13 @@ AcceptanceFolder read_acceptance(const fs::path& dir) {
     if (const std::string name = text_member(attempt, "/dir");
         !name.empty() && fs::exists(dir / name / "run.json", none))
       folder.runs.push_back(dir / name);
+  for (const char* const stage : together_stages)
+    for (const Json& attempt : member(state, fmt::format("/stages/{}", stage))) {
+      const std::string name = text_member(attempt, "/dir");
+      const std::size_t hosts = member(attempt, "/hosts").size();
+      if (!name.empty() && 2 * hosts > folder.hosts.size() && fs::exists(dir / name / "run.json", none))
+        folder.together.push_back({stage, hosts, dir / name});
+    }
   return folder;
 }
 
@@ -314,8 +425,13 @@ CompareResult compare_acceptances(const AcceptanceFolder& base, const Acceptance
                                   const CompareOptions& options, Injected handling) {
   const RunSet before(runs_of(base, head), handling), after(runs_of(head, base), handling);
   const Comparison figures = compare_sides(before, after, options.tolerance);
+  std::vector<RunData> together_before, together_after;
+  std::vector<std::string> notes;
+  take_together(base, head, together_before, together_after, notes);
+  const RunSet all_before(std::move(together_before), handling), all_after(std::move(together_after), handling);
+  const Comparison all = compare_sides(all_before, all_after, options.tolerance);
   const auto side = [](const AcceptanceFolder& one) { return one_line(one.dir.string(), 80); };
-  return FleetComparison(base, head, figures)
+  return FleetComparison(base, head, figures, {all, notes})
       .result(fmt::format("base: {} · head: {}", side(base), side(head)), options.tolerance);
 }
 

@@ -12,6 +12,13 @@
 
 namespace assay::report {
 
+// A run of the hosts of an acceptance together.
+struct TogetherRun {
+  std::string stage;  // pairs, collectives, training
+  std::size_t hosts = 0;
+  std::filesystem::path dir;
+};
+
 // The folder of an acceptance, as `assay accept` left it.
 struct AcceptanceFolder {
   std::filesystem::path dir;
@@ -19,6 +26,7 @@ struct AcceptanceFolder {
   std::vector<std::pair<std::string, std::string>> hosts;  // with their states, a word of fitness::check_words each
   fitness::AuditedFleet audit;
   std::vector<std::filesystem::path> runs;  // of the stage host, the later ones of hosts that were measured again
+  std::vector<TogetherRun> together;        // of more than half of the hosts, in the order of stages and time
 };
 
 // Whether the folders of both sides are acceptances, one each. Throws UsageError if only some are, or a side has
@@ -27,7 +35,8 @@ bool are_acceptances(const std::vector<std::string>& base, const std::vector<std
 // Throws UsageError that names the file that is not what it should be.
 AcceptanceFolder read_acceptance(const std::filesystem::path& dir);
 
-// Figures are those of the stage host, of hosts that are in both, and are judged as those of runs. Both must be
+// Figures are those of the stage host, of hosts that are in both, and those of all hosts together, of stages that ran
+// on as many hosts in both; pairs of hosts are left to the acceptances. They are judged as those of runs. Both must be
 // finished.
 CompareResult compare_acceptances(const AcceptanceFolder& base, const AcceptanceFolder& head,
                                   const CompareOptions& options, Injected handling);

@@ -115,8 +115,8 @@ std::string collective_table(std::span<const Record* const> records) {
   std::map<TableKey, CollectiveTable> tables;
   for (const Record* at : records) {
     const Record& record = *at;
-    if (record.family != "collective" || record.metrics.empty() || !record.params.is_object() || record.matrix)
-      continue;
+    if (record.family != "collective" || record.metrics.empty() || !record.params.is_object()) continue;
+    if (record.matrix || !record.groups.empty()) continue;  // figures of parts of the world
     const std::string variant = collective_variant(record);
     const std::string way = text_of(record.params, "batching") + (variant.empty() ? "" : ", " + variant);
     CollectiveTable& table = tables[{text_of(record.params, "op"), record.world_ranks, way}];

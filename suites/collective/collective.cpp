@@ -6,6 +6,7 @@
 #include "harness/sampling/groups.h"
 #include "harness/sampling/pairs.h"
 #include "suites/collective/answer.h"
+#include "suites/collective/call.h"
 #include "suites/collective/groups.h"
 #include "suites/collective/layout.h"
 #include "suites/collective/pairwise.h"
@@ -21,7 +22,6 @@ namespace collective {
 
 namespace {
 
-constexpr int root = 0;
 constexpr int calls_per_graph = 20;  // as many as nccl-tests captures by default
 
 DType dtype_of(const Params& params) {
@@ -31,6 +31,11 @@ DType dtype_of(const Params& params) {
 
 bool is_pairwise(const Params& params) { return params.text("op") == pairwise_op || params.text("op") == rails_op; }
 bool is_groups(const Params& params) { return params.text("op") == groups_op; }
+
+// Which ranks make a call together.
+enum class Among { all, rail };
+constexpr auto words(Among) { return std::to_array<std::string_view>({"all", "rail"}); }
+bool on_rails(const Params& params) { return params.has("among") && params.choice<Among>("among") == Among::rail; }
 
 enum class Buffers { plain, registered, symmetric };
 constexpr auto words(Buffers) { return std::to_array<std::string_view>({"plain", "registered", "symmetric"}); }
@@ -225,22 +230,16 @@ class CollectiveCase final : public Case {
     context.outputs.labels["count"] = std::to_string(layout_.count);
     context.outputs.labels["bytes_used"] = std::to_string(layout_.bytes);
     context.outputs.conditions["redop"] = reduces(op_) ? "sum" : "none";
-    context.outputs.conditions["root"] = op_ == Op::broadcast ? std::to_string(root) : "-1";
+    context.outputs.conditions["root"] = op_ == Op::broadcast ? std::to_string(root_rank) : "-1";
   }
 
   void call(Stream& stream, const std::function<void()>& ring) {
     Communicator& comm = context_->comm;
     void* receive = receive_.data();
     const void* send = in_place_ ? receive : send_.data();
-    switch (op_) {
-      case Op::all_reduce: return comm.all_reduce(send, receive, layout_.count, dtype_, ReduceOp::sum, stream);
-      case Op::all_gather: return comm.all_gather(send, receive, layout_.count, dtype_, stream);
-      case Op::reduce_scatter: return comm.reduce_scatter(send, receive, layout_.count, dtype_, ReduceOp::sum, stream);
-      case Op::all_to_all: return comm.all_to_all(send, receive, layout_.count, dtype_, stream);
-      case Op::all_to_all_v: return comm.all_to_all_v(send, sent_, receive, received_, dtype_, stream);
-      case Op::send_recv: return comm.group(ring, stream);
-      case Op::broadcast: return comm.broadcast(send, receive, layout_.count, dtype_, root, stream);
-    }
+    if (op_ == Op::send_recv) return comm.group(ring, stream);
+    if (op_ == Op::all_to_all_v) return comm.all_to_all_v(send, sent_, receive, received_, dtype_, stream);
+    make_call(op_, comm, send, receive, layout_, dtype_, stream);
   }
 
   // To the next rank of the ring, from the previous one.
@@ -326,26 +325,32 @@ Family collective_family() {
           .only(DeviceKind::cuda)
           .omitted_by_default()
           .doc("straight from GPU to GPU, over NVLink or PCI Express: as NCCL chooses, or never"),
+      axis::choice<Among>("among").runs({"all"}).omitted_by_default().doc(
+          "who calls: all ranks, or those of one number on every host, all such rails at once"),
   };
   family.environment = [](const Params& params) {
     std::map<std::string, std::string> variables;
     if (without(params, "nvls")) variables["NCCL_NVLS_ENABLE"] = "0";
     if (without(params, "p2p")) variables["NCCL_P2P_DISABLE"] = "1";
     // So that every GPU sends by the port nearest to it, and the counters of ports tell which one did.
-    if (params.text("op") == rails_op) variables["NCCL_PXN_DISABLE"] = "1", variables["NCCL_CROSS_NIC"] = "0";
+    if (params.text("op") == rails_op || on_rails(params))
+      variables["NCCL_PXN_DISABLE"] = "1", variables["NCCL_CROSS_NIC"] = "0";
     return variables;
   };
   family.communicates = true;
   family.estimate = collective::estimate;
   family.make = [](const Params& params) -> std::unique_ptr<Case> {
-    if (!is_groups(params) && !is_pairwise(params)) return std::make_unique<CollectiveCase>(params);
+    const bool rails = on_rails(params);
+    if (!is_groups(params) && !is_pairwise(params) && !rails) return std::make_unique<CollectiveCase>(params);
     const PairwiseParams chosen = {static_cast<std::size_t>(params.integer("bytes")),
                                    dtype_of(params),
                                    params.choice<Protocol::Batching>("batching"),
                                    params.flag("inplace"),
                                    registration_of(params).has_value(),
-                                   params.text("op") == rails_op};
-    return is_groups(params) ? make_groups(chosen) : make_pairwise(chosen);
+                                   params.text("op") == rails_op || rails};
+    if (is_pairwise(params) && !rails) return make_pairwise(chosen);
+    return make_groups(
+        chosen, is_groups(params) || is_pairwise(params) ? std::nullopt : std::optional(params.choice<Op>("op")));
   };
   family.faults = {Fault::wrong_sum, Fault::slow_link};
   family.devices = {DeviceKind::cpu, DeviceKind::cuda};

@@ -31,9 +31,9 @@ class PairwiseCase final : public Case {
 
   std::optional<std::string> prepare(Context& context) override {
     if (context.comm.size() == 1) return "one rank has no peer to send to";
-    if (const auto why = why_unsupported(params_, pairwise_op)) return why;
+    if (const auto why = why_unsupported(params_, params_.rails ? rails_op : pairwise_op)) return why;
     if (params_.rails)
-      if (const auto why = why_no_rails(hosts_of_ranks(context.comm))) return why;
+      if (const auto why = why_no_rails(hosts_of_ranks(context.comm), "op=pairwise")) return why;
     if (layout_of(Op::send_recv, params_.bytes, params_.dtype, context.comm.size()).count == 0)
       return fmt::format("{} bytes hold no element of {}", params_.bytes, assay::name_of(params_.dtype));
     return std::nullopt;
@@ -117,13 +117,6 @@ class PairwiseCase final : public Case {
 
   static bool on_several_hosts(const std::vector<std::string>& hosts) {
     return std::ranges::adjacent_find(hosts, std::ranges::not_equal_to()) != hosts.end();
-  }
-
-  static std::optional<std::string> why_no_rails(const std::vector<std::string>& hosts) {
-    const std::size_t distinct = std::set<std::string>(hosts.begin(), hosts.end()).size();
-    if (distinct == 1) return "one host has no rails to another";
-    if (distinct == hosts.size()) return "each host has one rank: op=pairwise measures the same";
-    return std::nullopt;
   }
 
   // The first rank of each host, or each with those of its number on other hosts; all ranks of a single host.
@@ -292,11 +285,18 @@ class PairwiseCase final : public Case {
 
 }  // namespace
 
-std::optional<std::string> why_unsupported(const PairwiseParams& params, const char* op) {
+std::optional<std::string> why_unsupported(const PairwiseParams& params, std::string_view op) {
   if (params.in_place) return fmt::format("{} has no in-place form", op);
   if (params.batching == Protocol::Batching::graph) return fmt::format("{} times single calls, not graphs of them", op);
   if (params.registered)
     return fmt::format("{}: only the communicator of the whole world supports registered buffers", op);
+  return std::nullopt;
+}
+
+std::optional<std::string> why_no_rails(const std::vector<std::string>& hosts, std::string_view same) {
+  const std::size_t distinct = std::set<std::string>(hosts.begin(), hosts.end()).size();
+  if (distinct == 1) return "one host has no rails to another";
+  if (distinct == hosts.size()) return fmt::format("each host has one rank: {} measures the same", same);
   return std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::collective {
@@ -25,7 +26,9 @@ struct PairwiseParams {
 };
 
 // Why `op`, which measures in rounds of smaller worlds, has no such form; absent: it has.
-std::optional<std::string> why_unsupported(const PairwiseParams& params, const char* op);
+std::optional<std::string> why_unsupported(const PairwiseParams& params, std::string_view op);
+// Why hosts, by rank, have no rails between them; `same`: what measures the only one. Absent: they have.
+std::optional<std::string> why_no_rails(const std::vector<std::string>& hosts, std::string_view same);
 
 // Every member sends to every other. Pairs are arranged in the rounds of a tournament, so that no end of a link is
 // shared, one direction after the other; all rails are busy at the same time. Messages up to 32 KiB go back and

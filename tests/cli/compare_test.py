@@ -7,7 +7,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from acceptances import ACCEPTANCES, answer, attempt, broke, each, whole, write_acceptance  # noqa: E402
+from acceptances import ACCEPTANCES, SUM, answer, attempt, broke, each, record, whole, write_acceptance  # noqa: E402
 from assay_case import AssayCase  # noqa: E402
 
 
@@ -301,8 +301,9 @@ class Compare(AssayCase):
 class Acceptances(AssayCase):
     """Two folders of assay accept, before and after an update."""
 
-    def accepted(self, name, values, driver="570.86.15", facts=None, audit=(), complete=True):
-        """An acceptance of hosts, each with its figure in the stage host (None: it broke there)."""
+    def accepted(self, name, values, driver="570.86.15", facts=None, audit=(), together=None, **stages):
+        """An acceptance of hosts, each with its figure in the stage host (None: it broke there); `together`: the hosts of the
+        others, and their figures by key."""
         hosts = list(values)
         records = []
         for host, value in values.items():
@@ -310,11 +311,18 @@ class Acceptances(AssayCase):
             records[-1]["metrics"][0]["ci95"] = [0.999 * value, 1.001 * value] if value else None
         answers = [answer(host, facts={"driver": driver, **(facts or {}).get(host, {})}) for host in hosts]
         whole_ones = [host for host, value in values.items() if value]
+        if together:
+            names, figures = together
+            sums = [record(key, names, value) for key, value in figures.items()]
+            for one in sums:
+                one["metrics"][0]["ci95"] = [0.999 * one["metrics"][0]["value"], 1.001 * one["metrics"][0]["value"]]
+            # What was measured again is a part of the cases.
+            stages = {"collectives": [attempt(names, *sums), attempt(names, record(SUM, names, 1.0))], **stages}
         ACCEPTANCES[name] = {"hosts": hosts, "audit": {"hosts": answers, "drift": list(audit)}, "stages": {
-            **whole(whole_ones), "host": [attempt(hosts, *records)]}}
+            **whole(whole_ones), "host": [attempt(hosts, *records)], **stages}}
         words, out = write_acceptance(self.dir / name, name)
         done = self.assay(*words)
-        self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
+        self.assertIn(done.returncode, (0, 1, 3), done.stdout + done.stderr)
         return out
 
     def compare(self, base, head, *flags):
@@ -353,6 +361,29 @@ class Acceptances(AssayCase):
         self.assertEqual(len(tables["hosts"]), 6)
         self.assertIn("only in base: gone", done.stdout)
         self.assertIn("only in head: fresh", done.stdout)
+
+    def test_what_all_hosts_reach_together_stands_with_both_figures(self):
+        hosts = [f"h{n}" for n in range(6)]
+        large, other, groups = (SUM.replace("bytes=8", "bytes=67108864").replace("all_reduce", op)
+                                for op in ("all_reduce", "broadcast", "groups"))
+        base = self.accepted("oct", self.steady(), together=(hosts, {large: 1e10, other: 1e10, groups: 5e9}))
+        head = self.accepted("nov", self.steady(), together=(hosts, {large: 8e9, other: 1e10, groups: 6e9}))
+        done, tables = self.compare(base, head)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        rows = [(row["case"], row["base"]["value"], row["head"]["value"], row["verdict"]) for row in tables["together"]]
+        self.assertEqual([(key, round(a / 1e9, 6), round(b / 1e9, 6), verdict) for key, a, b, verdict in rows[:2]],
+                         [(large, 10, 8, "slower"), (groups, 5, 6, "faster")])
+        self.assertEqual([(key, verdict) for key, _, _, verdict in rows[2:]], [(other, "same")])
+        self.assertRegex(done.stdout, r"(?s)All hosts together.*10 GB/s +8 GB/s")
+        self.assertIn("cases slower: 1 · faster: 1", done.stdout)
+
+    def test_stages_of_other_numbers_of_hosts_are_not_compared(self):
+        hosts = [f"h{n}" for n in range(6)]
+        base = self.accepted("oct", self.steady(), together=(hosts, {SUM: 1e10}))
+        head = self.accepted("nov", self.steady(), together=(hosts[:4], {SUM: 5e9}))
+        done, tables = self.compare(base, head)
+        self.assertNotIn("together", tables)
+        self.assertIn("collectives of all hosts are not compared: base 6 hosts, head 4 hosts", done.stdout)
 
     def test_a_run_and_an_acceptance_or_one_that_is_not_complete_are_not_compared(self):
         base = self.accepted("oct", self.steady())

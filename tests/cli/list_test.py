@@ -12,7 +12,7 @@ FAMILIES = {
     "peak": ["dtype", "isa", "threads"],
     "memory": ["op", "bytes", "store", "threads", "gpus"],
     "transfer": ["direction", "memory", "bytes", "by", "gpus"],
-    "collective": ["op", "bytes", "dtype", "inplace", "batching", "nvls", "buffers", "p2p"],
+    "collective": ["op", "bytes", "dtype", "inplace", "batching", "nvls", "buffers", "p2p", "among"],
     "dataloader": ["kind", "path", "stage", "workers", "cache"],
     "launch": ["op"],
 }

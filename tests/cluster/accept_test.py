@@ -115,6 +115,7 @@ class AcceptCase(ClusterCase):
 
 class OverHosts(AcceptCase):
     COUNT, LINKS = 8, 1   # rank i of a host sends by its link i
+    PATIENCE = 500        # seconds
 
     def setUp(self):
         super().setUp()
@@ -141,7 +142,7 @@ class OverHosts(AcceptCase):
 
     def accept(self, *words, code, **env):
         process = self.start_accept(*words, **env)
-        out, errors = process.communicate(timeout=500)
+        out, errors = process.communicate(timeout=self.PATIENCE)
         self.assertEqual(process.returncode, code, out + errors)
         return out, errors
 

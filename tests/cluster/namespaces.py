@@ -149,21 +149,21 @@ class Hosts:
         if done.returncode:
             raise RuntimeError(f"tc {' '.join(words)}: {done.stderr.strip()}")
 
-    def slow(self, name, peer, rate, links=None, others="100gbit"):
+    def slow(self, name, peer, rate, links=None, others="100gbit", burst="64k"):
         """Limits what `name` sends to `peer` to `rate` ("100mbit"), by htb, on all or some links; what it sends to others to
-        `others`."""
+        `others`. What is not sent for a while may follow at once, up to `burst`."""
         for link in self.links if links is None else links:
             dev = f"eth{link}"
             self._tc(name, "qdisc", "replace", "dev", dev, "root", "handle", "1:", "htb", "default", "10")
-            self._tc(name, "class", "add", "dev", dev, "parent", "1:", "classid", "1:10", "htb", "rate", others, "burst", "64k")
-            self._tc(name, "class", "add", "dev", dev, "parent", "1:", "classid", "1:20", "htb", "rate", rate, "burst", "64k")
+            self._tc(name, "class", "add", "dev", dev, "parent", "1:", "classid", "1:10", "htb", "rate", others, "burst", burst)
+            self._tc(name, "class", "add", "dev", dev, "parent", "1:", "classid", "1:20", "htb", "rate", rate, "burst", burst)
             self._tc(name, "filter", "add", "dev", dev, "protocol", "ip", "parent", "1:", "prio", "1", "u32", "match", "ip",
                      "dst", self.address(peer, link), "flowid", "1:20")
 
-    def slow_host(self, name, rate, links=None):
-        """Limits all that `name` sends to `rate`, on all or some links."""
+    def slow_host(self, name, rate, links=None, burst="64k"):
+        """Limits all that `name` sends to `rate`, on all or some links, after a burst of that size."""
         for link in self.links if links is None else links:
-            self._tc(name, "qdisc", "replace", "dev", f"eth{link}", "root", "tbf", "rate", rate, "burst", "64k", "latency", "50ms")
+            self._tc(name, "qdisc", "replace", "dev", f"eth{link}", "root", "tbf", "rate", rate, "burst", burst, "latency", "50ms")
 
     def fast(self, name):
         for link in self.links:

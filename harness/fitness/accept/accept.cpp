@@ -149,6 +149,7 @@ Result run(Request request, Trials& trials, const fs::path& dir, const fs::path&
   table.figures = stages.figures();
   table.switches = stages.switches();
   table.links = stages.links();
+  table.rails = stages.rails();
   if (table.finished) collect_evidence(table, request.state, audit, dir);
   if (!judged_speed(table.hosts))
     table.notes.emplace_back("nothing judged how fast, only whether results are right: --floors FILE, or three hosts");

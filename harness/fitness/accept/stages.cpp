@@ -250,7 +250,8 @@ bool Stages::run_together(std::string_view stage, std::vector<std::string> hosts
     if (run && !lost) world = fitness::judge_world(*run, took_part, floors());
     if (!world.slow.empty()) {
       const Attempt* again =
-          attempts_.make(stage, number++, fitness::with_partners(world.slow, took_part), pattern_of(world.slow_keys));
+          attempts_.make(stage, number++, fitness::with_partners(world.slow, took_part, world.hosts_again),
+                         pattern_of(world.slow_keys));
       if (!again) return false;
       const auto measured = run_of(*again, unfinished);
       lost = !again->lost.empty();
@@ -259,7 +260,7 @@ bool Stages::run_together(std::string_view stage, std::vector<std::string> hosts
     }
     add_to(world.checks, unfinished);
     figures_[stage] = std::move(world.figures);
-    if (!world.links.empty()) links_ = std::move(world.links);
+    if (!world.links.empty()) links_ = std::move(world.links), rails_ = std::move(world.rails);
     switches_[stage] = std::move(world.switches);
     if (!world.note.empty()) skips_[stage] += (skips_[stage].empty() ? "" : "; ") + world.note;
     world.repeat = world.repeat || lost;

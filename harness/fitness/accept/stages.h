@@ -34,6 +34,7 @@ class Stages {
   std::vector<fitness::WorldFigure> figures() const;  // in the order of the stages
   std::vector<fitness::SlowSwitch> switches() const;
   const std::vector<Record>& links() const { return links_; }
+  const fitness::RailFigures& rails() const { return rails_; }
   // What readers must know: that this is a drill, and which cases ran nowhere.
   std::vector<std::string> notes() const;
   bool is_drill() const { return !drills_.empty(); }
@@ -66,6 +67,7 @@ class Stages {
   std::string unjudged_;                                                   // as of StageFloors
   std::map<std::string_view, std::vector<fitness::WorldFigure>> figures_;  // by stage: of its last attempt
   std::vector<Record> links_;
+  fitness::RailFigures rails_;
   std::map<std::string_view, std::vector<fitness::SlowSwitch>> switches_;  // by stage: of its last attempt
   bool broke_ = false;
 };

@@ -38,6 +38,11 @@ Fitness Acceptance::fitness() const {
 }
 
 std::string SlowSwitch::text() const {
+  if (leaf.empty() && rail)
+    return fmt::format(
+        "rail {}: {} of the usual rail's busbw on {} at once ({}), which no link between two of them explains: the "
+        "switches of this rail, not the hosts",
+        *rail, format_percent(share), one_line(joined(hosts), 200), key);
   return fmt::format("{}{}: {} of the usual speed on {} ({} of {} to other switches; {}): the switch, not the hosts",
                      leaf, rail ? fmt::format(", rail {}", *rail) : "", format_percent(share),
                      one_line(joined(hosts), 200), slow, plural(links, "link"), key);

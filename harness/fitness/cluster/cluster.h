@@ -126,24 +126,61 @@ struct WorldFigure {
   }
 };
 
-// A leaf switch below which the links of a rail are slow, which is no host's fault.
+// A leaf switch below which the links of a rail are slow, or a rail that is slow where all hosts use it at once, which
+// is no host's fault.
 struct SlowSwitch {
-  std::string leaf;
+  std::string leaf;                 // empty: some switch of the rail
   std::optional<std::size_t> rail;  // absent: there are no rails
   std::vector<std::string> hosts;   // below it
   std::string key;                  // of the case
   double share = 1;                 // of the usual speed
-  std::size_t slow = 0, links = 0;  // how many of its links are slow
+  std::size_t slow = 0, links = 0;  // how many of its links are slow; of a whole rail none
 
   // "leaf1, rail 6: 70 % of the usual speed on h31, h32 (12 of 12 links to other switches; KEY): the switch, ..."
   std::string text() const;
   static void members(auto& self, auto& io) {
-    io("leaf", self.leaf), io("rail", self.rail), io("hosts", self.hosts), io("key", self.key);
+    io.null_if_empty("leaf", self.leaf), io("rail", self.rail), io("hosts", self.hosts), io("key", self.key);
     io("share", self.share), io("slow", self.slow), io("links", self.links);
   }
 };
 // Each leaf and rail once, with its least share.
 void add_worst(std::vector<SlowSwitch>& all, const SlowSwitch& one);
+
+// What a host's port reaches on a rail, over its links to others.
+struct RailPort {
+  std::string host;
+  std::size_t rail = 0;
+  std::string gpu = {};                           // that sends by it: PCI address, else UUID; empty: a CPU's rank
+  std::optional<double> send = {}, receive = {};  // bytes a second, of its median link
+  double floor = 0;                               // below it a link is slow
+  std::size_t partners = 0;
+  std::string state = {};  // a word of check_words; "switch": slow, as are the others below its switch
+
+  static void members(auto& self, auto& io) {
+    io("host", self.host), io("rail", self.rail), io.null_if_empty("gpu", self.gpu), io("send", self.send);
+    io("receive", self.receive), io("floor", self.floor), io("partners", self.partners), io("state", self.state);
+  }
+};
+
+// What the ranks of a rail reach in a collective of their own, while the other rails make theirs.
+struct RailGroup {
+  std::string key;
+  std::size_t rail = 0;
+  std::vector<std::string> hosts = {};
+  double busbw = 0, share = 1;  // the latter: of the usual rail
+  bool slow = false;
+  std::vector<std::string> explained_by = {};  // hosts and leaf switches with slow links on it
+
+  static void members(auto& self, auto& io) {
+    io("key", self.key), io("rail", self.rail), io("hosts", self.hosts), io("busbw", self.busbw);
+    io("share", self.share), io("slow", self.slow), io("explained_by", self.explained_by);
+  }
+};
+
+struct RailFigures {
+  std::vector<RailPort> ports;    // of the largest messages; by host
+  std::vector<RailGroup> groups;  // by case
+};
 
 struct Acceptance {
   std::string level;
@@ -156,6 +193,7 @@ struct Acceptance {
   std::vector<WorldFigure> figures = {};
   std::vector<SlowSwitch> switches = {};
   std::vector<Record> links = {};  // bandwidths between hosts, of the largest messages
+  RailFigures rails = {};
   bool finished = true;
   std::string hardware = {};  // of most hosts: "8 x NVIDIA H100 80GB HBM3, 8 ports of 400 Gb/s"; empty: not known
   std::string floors = {};    // name of the file; empty: none
@@ -200,12 +238,15 @@ std::map<std::string, HeldUp> gpus_that_held_up(const RunData& run, const std::v
 struct WorldChecks {
   HostChecks checks;
   bool repeat = false;  // a host was lost or gave wrong results, so what the others can do is not known yet
-  // Hosts and keys of slow pairs, to measure once more before anybody is blamed.
+  // Hosts and keys of slow pairs and groups, to measure once more, with as many hosts at least, before anybody is
+  // blamed.
   std::set<std::string> slow = {}, slow_keys = {};
+  std::size_t hosts_again = 0;
   std::vector<SlowSwitch> switches = {};
   std::string note = {};                  // what could not be judged
   std::vector<WorldFigure> figures = {};  // `check` is left to the caller
   std::vector<Record> links = {};         // as in Acceptance
+  RailFigures rails = {};
 
   void add_note(const std::string& text);  // each once
 };

@@ -5,6 +5,8 @@
 #include "harness/fitness/cluster/slow_links.h"
 
 #include <cstddef>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace assay::fitness {
@@ -34,7 +36,12 @@ struct SlowGroups {
 SlowGroups explain_slow_groups(std::vector<HostGroup> groups, std::size_t hosts, SlowLimits limits);
 
 // Judges the groups of a record: hosts that explain_slow_groups() is sure of fail; but if they are more than a third of
-// all, or most of a leaf switch, they are inconclusive, as others are.
+// all, or most of a leaf switch, they are inconclusive, as others are. Hosts and key are noted as to be measured again.
 void judge_groups(const Record& record, const StageFloors& floors, WorldChecks& world);
+
+// Groups that were measured again, by the usual ones of their time, count with the better figure: rails as they are;
+// a group of hosts is no slower than the suspects in it were in the median of their groups of that time. The metrics
+// follow.
+void keep_better_groups(Record& first, const Record& again, const std::set<std::string>& suspects);
 
 }  // namespace assay::fitness

@@ -7,6 +7,7 @@
 #include "harness/fitness/cluster/gpus.h"
 #include "harness/fitness/cluster/groups.h"
 #include "harness/fitness/cluster/pairs.h"
+#include "harness/fitness/cluster/rails.h"
 #include "harness/fitness/floors/judge.h"
 #include "harness/record/flags.h"
 #include "harness/statistics/statistics.h"
@@ -442,6 +443,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
   const RunSet set(std::move(runs), Injected::include);
   std::map<std::string, std::size_t> slow;  // cases in which the host had the slow rank
   std::map<std::string, const Record*> slow_in;
+  JudgedRails rails;
   std::size_t measured = 0;
   std::string skipped;
   for (const Entry& entry : set.entries()) {
@@ -453,8 +455,8 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     ++measured;
     add_figure(record, world);
     for (auto& [host, check] : world.checks) check.note(Fitness::pass, "");
-    if (!record.groups.empty()) judge_groups(record, floors, world);
-    if (record.matrix) judge_links(record, floors, world), judge_port_rates(record, floors, world);
+    if (!record.groups.empty() && !has_rail_groups(record)) judge_groups(record, floors, world);
+    if (record.matrix) rails.take(record, judge_links(record, floors, world)), judge_port_rates(record, floors, world);
     if (record.slow_rank) {
       const std::string host = record.host_of(record.slow_rank->rank);
       ++slow[host], slow_in[host] = &record;
@@ -476,6 +478,7 @@ WorldChecks judge_world(RunData run, const std::vector<std::string>& hosts, cons
     for (auto& [host, check] : world.checks)
       if (check.state == Fitness::unknown)
         check.note(Fitness::unsure, skipped.empty() ? "no record" : "skipped: " + one_line(skipped));
+  judge_rails(set, rails, floors, world);
   world.links = widest_matrices(set);
   const Floors asked = floors.user ? part_of(*floors.user, false) : Floors();
   if (!asked.floors.empty()) {

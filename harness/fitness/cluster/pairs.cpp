@@ -2,7 +2,7 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
-#include "harness/fitness/cluster/slow_links.h"
+#include "harness/fitness/cluster/groups.h"
 #include "harness/record/flags.h"
 #include "harness/runs/figures.h"
 #include "harness/statistics/statistics.h"
@@ -124,19 +124,18 @@ void show_best(const Record& record, const Links& links, double limit, HostCheck
 
 }  // namespace
 
-void judge_links(const Record& record, const StageFloors& floors, WorldChecks& world) {
+std::optional<SlowLinks> judge_links(const Record& record, const StageFloors& floors, WorldChecks& world) {
   const std::optional<Links> links = links_of(record);
-  if (!links || links->hosts.size() < min_fleet) return;
+  if (!links || links->hosts.size() < min_fleet) return std::nullopt;
   HostChecks& checks = world.checks;
   const double share = floors.pair_share;
   const std::vector<std::string>& hosts = links->hosts;
   // Messages of CPUs depend on more than ports and switches.
   const double least = record.device == "cpu" ? 1 / share : SlowLimits().least;
   const double latency = std::max(slow_latency, 1 / share);
-  const SlowLinks found =
-      explain_slow_links(links->times, leaf_numbers(hosts, floors.leaves),
-                         links->higher ? SlowLimits{least, 1 / share} : SlowLimits{latency, latency});
-  if (!(found.usual > 0)) return;
+  SlowLinks found = explain_slow_links(links->times, leaf_numbers(hosts, floors.leaves),
+                                       links->higher ? SlowLimits{least, 1 / share} : SlowLimits{latency, latency});
+  if (!(found.usual > 0)) return std::nullopt;
   show_best(record, *links, found.limit * found.usual, checks);
   const auto figure = [&](double slower) {
     return format_quantity(links->inverse(slower * found.usual), record.matrix->unit);
@@ -194,6 +193,7 @@ void judge_links(const Record& record, const StageFloors& floors, WorldChecks& w
   }
   for (const SlowLink& one : found.left)
     blame_pair(one.from, one.to, fmt::format("rail {}", one.rail), one.there, one.back);
+  return found;
 }
 
 namespace {
@@ -242,10 +242,11 @@ std::optional<double> keep_better(const Record& record, Matrix& matrix, const Re
 
 void keep_better_pairs(RunData& first, const RunData& again, const std::set<std::string>& suspects) {
   for (Record& record : first.records) {
-    const auto other = std::ranges::find_if(again.records, [&](const Record& one) {
-      return one.key == record.key && one.status == Status::ok && one.matrix && record.matrix;
-    });
+    const auto other = std::ranges::find_if(
+        again.records, [&](const Record& one) { return one.key == record.key && one.status == Status::ok; });
     if (other == again.records.end() || record.status != Status::ok) continue;
+    if (!record.groups.empty()) keep_better_groups(record, *other, suspects);
+    if (!record.matrix || !other->matrix) continue;
     const auto slowest = keep_better(record, *record.matrix, *other, *other->matrix, suspects);
     for (std::size_t rail = 0; rail < std::min(record.rails.size(), other->rails.size()); ++rail)
       keep_better(record, record.rails[rail], *other, other->rails[rail], suspects);
@@ -254,9 +255,11 @@ void keep_better_pairs(RunData& first, const RunData& again, const std::set<std:
   }
 }
 
-std::vector<std::string> with_partners(const std::set<std::string>& suspects, const std::vector<std::string>& hosts) {
+std::vector<std::string> with_partners(const std::set<std::string>& suspects, const std::vector<std::string>& hosts,
+                                       std::size_t least) {
   const std::size_t others = hosts.size() - std::min(hosts.size(), suspects.size());
-  const std::size_t partners = std::min(others, std::max<std::size_t>(3, suspects.size()));
+  const std::size_t fill = least - std::min(least, suspects.size());
+  const std::size_t partners = std::min(others, std::max({std::size_t{3}, suspects.size(), fill}));
   std::vector<std::string> chosen;
   std::size_t number = 0;
   for (const std::string& host : hosts) {

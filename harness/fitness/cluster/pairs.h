@@ -2,10 +2,12 @@
 #pragma once
 
 #include "harness/fitness/cluster/cluster.h"
+#include "harness/fitness/cluster/slow_links.h"
 #include "harness/runs/run_set.h"
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -23,15 +25,17 @@ inline constexpr double slow_latency = 3;  // times the median's: small messages
 // than a third of the hosts were to fail, about as slow as each other, they may be of another kind, and nobody is sure.
 // A slow leaf switch is noted and no host's fault. A link is slow below the share of the usual one
 // (StageFloors::pair_share), on GPUs already below nine tenths. Hosts and key are noted as to be measured again.
-void judge_links(const Record& record, const StageFloors& floors, WorldChecks& world);
+// Returns who explains the links, in the order of the matrix's hosts; absent if nothing can be said.
+std::optional<SlowLinks> judge_links(const Record& record, const StageFloors& floors, WorldChecks& world);
 
 // Pairs of hosts that were measured again count with the better figure. Pairs of a suspect with hosts that took no part
 // then count with its median of that time, with those that are no suspects: if that is better, all of them were slow
-// for a while. The metrics of slowest pairs follow.
+// for a while. The metrics of slowest pairs follow. Groups: keep_better_groups().
 void keep_better_pairs(RunData& first, const RunData& again, const std::set<std::string>& suspects);
-// Whom to measure again: the suspects, and as many others, at least three, from everywhere in the list: hosts of
-// one switch stand beside each other.
-std::vector<std::string> with_partners(const std::set<std::string>& suspects, const std::vector<std::string>& hosts);
+// Whom to measure again: the suspects, and as many others, at least three, `least` hosts in all if there are so many,
+// from everywhere in the list: hosts of one switch stand beside each other.
+std::vector<std::string> with_partners(const std::set<std::string>& suspects, const std::vector<std::string>& hosts,
+                                       std::size_t least = 0);
 
 // The fewest hosts that explain the pairs beyond a floor's limit, each with those that it is slow with: those that
 // explain_slow_links() names, then, while such pairs are left, the host with the most of them. Both hosts of a pair

@@ -199,5 +199,47 @@ TEST(AcceptTable, TextPageAndCsv) {
   EXPECT_THAT(csv, HasSubstr("\"b, \"\"2\"\"\",host,fail,gemm throughput,60,FLOP/s,at_least,95,gemm is slow\n"));
 }
 
+TEST(AcceptTable, RailsAreInTheJsonAndOnThePage) {
+  Acceptance all = example();
+  const std::string key = "collective/op=all_reduce/among=rail";
+  all.rails.ports = {
+      {.host = "a", .rail = 1, .send = 1e9, .receive = 2e9, .floor = 9e8, .partners = 3, .state = "pass"}};
+  all.rails.groups = {
+      {.key = key, .rail = 0, .hosts = {"a", "b"}, .busbw = 9e9},
+      {.key = key, .rail = 1, .hosts = {"a", "b"}, .busbw = 3e9, .share = 0.5, .slow = true, .explained_by = {"b"}}};
+  Record record;
+  record.key = "collective/op=rails";
+  record.ranks = {{0, "a", "", {}}, {1, "b", "", {}}};
+  record.rails = {Matrix{"bandwidth", "B/s", Better::higher, {0, 1}, {0, 1e9, 1e9, 0}}};
+  record.matrix = record.rails.front();
+  all.links = {record};
+  const Json json = accept_json(all, false);
+  EXPECT_EQ(json["rails"], (Json::array({{{"host", "a"},
+                                          {"rail", 1},
+                                          {"gpu", nullptr},
+                                          {"send", 1e9},
+                                          {"receive", 2e9},
+                                          {"floor", 9e8},
+                                          {"partners", 3},
+                                          {"state", "pass"}}})));
+  EXPECT_EQ(json["rail_groups"][1], (Json{{"key", key},
+                                          {"rail", 1},
+                                          {"hosts", {"a", "b"}},
+                                          {"busbw", 3e9},
+                                          {"share", 0.5},
+                                          {"slow", true},
+                                          {"explained_by", {"b"}}}));
+  const Document document = accept_document(all);
+  const auto section = std::ranges::find(document.sections, "rails", &Section::id);
+  ASSERT_NE(section, document.sections.end());
+  const auto& table = std::get<Table>(section->blocks.at(1));
+  EXPECT_EQ(table.id, "rail-groups");
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(table.rows[0][1].text, "9 GB/s");
+  EXPECT_EQ(table.rows[0][1].heat, 0);
+  EXPECT_EQ(table.rows[0][2].text, "3 GB/s");
+  EXPECT_EQ(table.rows[0][2].heat, 6);
+}
+
 }  // namespace
 }  // namespace assay::report

@@ -62,12 +62,14 @@ TEST(CollectiveTable, BuffersAndNvlsHaveTablesOfTheirOwn) {
   EXPECT_NE(text.find("# all_reduce, 2 ranks, batched, NVLS off, Open MPI"), text.npos) << text;
 }
 
-TEST(CollectiveTable, LeavesOutOtherFamiliesAndSkips) {
+TEST(CollectiveTable, LeavesOutOtherFamiliesSkipsAndPartsOfTheWorld) {
   Record gemm = record_of("8", false, 1e-6, 1e6, 0);
   gemm.family = "gemm";
   Record skipped = record_of("8", false, 1e-6, 1e6, 0);
   skipped.metrics.clear();
-  const std::vector<Record> records{gemm, skipped};
+  Record rails = record_of("8", false, 1e-6, 1e6, 0);
+  rails.groups = {{0, {0, 1}, 1e6}};
+  const std::vector<Record> records{gemm, skipped, rails};
   EXPECT_EQ(collective_table(pointers(records)), "");
 }
 

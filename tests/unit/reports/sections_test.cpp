@@ -104,6 +104,9 @@ TEST(CaseTitle, SkipsAbsentParts) {
   Record call =
       case_of("collective/op=all_reduce/bytes=8/batching=graph/nvls=off/buffers=symmetric", "busbw", 1, "B/s");
   EXPECT_EQ(case_title(call), "collective all_reduce 8 B, graph, symmetric buffers, NVLS off, 1 rank");
+  EXPECT_EQ(
+      case_title(case_of("collective/op=all_reduce/bytes=8/batching=batched/p2p=off/among=rail", "busbw", 1, "B/s")),
+      "collective all_reduce 8 B, P2P off, each rail apart, 1 rank");
   EXPECT_EQ(with_titles("broke: gemm/dtype=f32/m=8/n=8/k=8: see /tmp/a=b/c and gemm/dtype=*/m=8"),
             "broke: gemm f32 8 x 8 x 8: see /tmp/a=b/c and gemm/dtype=*/m=8");
 }

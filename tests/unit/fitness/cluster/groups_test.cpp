@@ -1,6 +1,7 @@
 // Slow groups of hosts and who explains them: small cases by hand, 64 hosts by simulation.
 #include "harness/fitness/cluster/groups.h"
 
+#include "harness/fitness/cluster/pairs.h"
 #include "harness/sampling/groups.h"
 #include "tests/unit/fitness/cluster/judge_support.h"
 
@@ -13,6 +14,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <tuple>
 
 namespace assay::fitness {
 namespace {
@@ -133,6 +135,35 @@ Record groups_of(std::size_t hosts, const Slow& slow) {
   for (const HostGroup& group : measured(hosts, slow, 1, 0))
     record.groups.push_back({0, {group.hosts.begin(), group.hosts.end()}, 1e9 / group.time});
   return record;
+}
+
+TEST(AcceptGroups, AHostThatWasSlowOnceIsNotSlow) {
+  const auto run = [](const Slow& slow) { return run_of({groups_of(12, slow)}); };
+  const std::set<std::string> suspects = {"h3", "h5"};
+  const auto states = [&](const RunData& measured) {
+    WorldChecks found = judge_world(measured, measured.records.front().identity().hosts, {});
+    return std::tuple(state(found.checks, "h3"), state(found.checks, "h5"), found.slow);
+  };
+  RunData first = run({{3, 2}, {5, 2}});
+  EXPECT_EQ(states(first), std::tuple(Fitness::fail, Fitness::fail, suspects));
+  const WorldChecks once = judge_world(first, first.records.front().identity().hosts, {});
+  EXPECT_THAT(once.slow_keys, ElementsAre("collective/op=groups/bytes=67108864"));
+  std::vector<std::string> many;
+  for (int host = 0; host < 20; ++host) many.push_back(fmt::format("h{}", host));
+  const std::vector<std::string> again = with_partners(once.slow, many, once.hosts_again);
+  EXPECT_EQ(again.size(), 12u);
+  EXPECT_THAT(again, testing::IsSupersetOf({"h3", "h5"}));
+  first.records.front().metrics = {test::metric("slowest_group_busbw", 1, "B/s")};
+  keep_better_pairs(first, run({{5, 2}}), suspects);
+  EXPECT_EQ(states(first), std::tuple(Fitness::pass, Fitness::fail, std::set<std::string>{"h5"}));
+  EXPECT_EQ(first.records.front().metrics.front().value, 1e9 / 8);  // a group of four with h5
+  keep_better_pairs(first, run({}), suspects);
+  EXPECT_EQ(states(first), std::tuple(Fitness::pass, Fitness::pass, std::set<std::string>{}));
+  EXPECT_EQ(first.records.front().metrics.front().value, 1e9 / 4);
+  // Without a second measurement of the case nothing changes.
+  RunData other = run({{3, 2}});
+  keep_better_pairs(other, run_of({world({"h3", "h4"}, "collective/op=groups/bytes=67108864")}), suspects);
+  EXPECT_EQ(std::get<0>(states(other)), Fitness::fail);
 }
 
 HostChecks judged_groups(const Record& record, const StageFloors& floors = {}) {
