@@ -14,21 +14,7 @@ namespace {
 
 using namespace nvml;
 
-constexpr unsigned field_power_average = 185, field_power_instant = 186;
-constexpr unsigned field_memory_temperature = 82;
-constexpr unsigned field_nvlink_sent = 138, field_nvlink_received = 139;    // KiB of payload, before NVLink 5
-constexpr unsigned field_nvlink5_sent = 202, field_nvlink5_received = 204;  // B of one link
-// Error counters of one link up to NVLink 4. On Hopper the fields of nvmlDeviceGetFieldValues with these names are 0,
-// so each link's counters are read.
-constexpr std::array nvlink_error_counters = {1, 4};         // recoveries, ECC errors
-constexpr std::array nvlink_corrected_counters = {0, 2, 3};  // replays, CRC errors of flow control and of data
-// Error counters of one link of NVLink 5: recoveries; malformed packets, overruns, receive errors, integrity errors,
-// discards. Symbol errors that are corrected do not count.
-constexpr std::array fields_nvlink5_errors = {215u};
-constexpr std::array fields_nvlink5_corrected = {206u, 207u, 208u, 211u, 212u};
-constexpr unsigned nvlink5 = 7;  // NVML_NVLINK_VERSION_5_0
 constexpr unsigned all_links = std::numeric_limits<unsigned>::max();
-constexpr int clock_sm = 1, clock_memory = 2;
 constexpr int links = 18;
 constexpr unsigned long long unknown_bytes = std::numeric_limits<unsigned long long>::max();
 
@@ -255,14 +241,12 @@ GpuErrorCounts NvmlDevice::errors() const {
 }
 
 ThrottleCounters::ThrottleCounters(const NvmlDevice& device) : device_(device) {
-  // NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN, HW_THERM_SLOWDOWN, HW_POWER_BRAKE_SLOWDOWN: CUDA 12.9 has them
-  // at 251 to 253, CUDA 13 at 269 to 271, and each has settings of power smoothing at the other's place.
   int version = 0;
   if (!device_.api_->cuda_version || device_.api_->cuda_version(&version) != success) return;
   if (version >= 13000)
-    first_field_ = 269;
+    first_field_ = field_throttled;
   else if (version >= 12090)
-    first_field_ = 251;
+    first_field_ = field_throttled_12;
 }
 
 ThrottleTimes ThrottleCounters::read() const {

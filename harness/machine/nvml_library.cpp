@@ -128,13 +128,12 @@ GpuActivity ActivityWatch::take() {
   if (!last_ || !next_ || api.gpm_sample(device_.handle_, next_) != success) return activity;
   std::swap(last_, next_);
   if (!std::exchange(started_, true)) return activity;
-  constexpr std::array ids = {2u, 5u, 10u};  // NVML_GPM_METRIC_SM_UTIL, ANY_TENSOR_UTIL, DRAM_BW_UTIL, in percent
   GpmMetrics wanted{};
   wanted.version = 1;
-  wanted.count = static_cast<unsigned>(ids.size());
+  wanted.count = static_cast<unsigned>(gpm_metrics_wanted.size());
   wanted.earlier = next_;
   wanted.later = last_;
-  for (std::size_t i = 0; i < ids.size(); ++i) wanted.metrics[i].id = ids[i];
+  for (std::size_t i = 0; i < gpm_metrics_wanted.size(); ++i) wanted.metrics[i].id = gpm_metrics_wanted[i];
   if (api.gpm_metrics(&wanted) != success) return activity;
   const auto share = [&](std::size_t index) -> std::optional<double> {
     const GpmMetric& metric = wanted.metrics[index];

@@ -89,6 +89,10 @@ std::string version() {
   return script ? fmt::format("emulated cuDNN ({})", *script) : "emulated cuDNN";
 }
 
+std::string device_description() {
+  return R"json({"deviceName":"emulated GPU (not a measurement)","deviceVer":900})json";
+}
+
 Plans convolution_plans(const ConvolutionGraph& d, const Limits& limits) {
   if (size_of(d.dtype) == 2 && (d.c % 2 != 0 || d.k % 2 != 0))
     return {{}, fmt::format("{}: no engine for {} to {} channels of {}", version(), d.c, d.k, name_of(d.dtype))};

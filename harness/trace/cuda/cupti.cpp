@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <mutex>
 #include <type_traits>
@@ -168,11 +169,22 @@ GpuActivity* add(Collected& all, const Record& record, std::string name) {
   return &all.activities.back().activity;
 }
 
+// The members that are read, at the offsets of every CUPTI since 12.0: the library that is loaded may be another than
+// that of the headers, and its later records (kernel 10 in CUDA 13.0, 11 in 13.2) only grow at their ends.
+static_assert(offsetof(CUpti_ActivityKernel9, start) == 16 && offsetof(CUpti_ActivityKernel9, end) == 24 &&
+              offsetof(CUpti_ActivityKernel9, streamId) == 48 && offsetof(CUpti_ActivityKernel9, correlationId) == 92 &&
+              offsetof(CUpti_ActivityKernel9, name) == 104);
+static_assert(offsetof(CUpti_ActivityMemcpy6, copyKind) == 4 && offsetof(CUpti_ActivityMemcpy6, start) == 16 &&
+              offsetof(CUpti_ActivityMemcpy6, end) == 24 && offsetof(CUpti_ActivityMemcpy6, streamId) == 40 &&
+              offsetof(CUpti_ActivityMemcpy6, correlationId) == 44);
+static_assert(offsetof(CUpti_ActivityMemset4, start) == 16 && offsetof(CUpti_ActivityMemset4, end) == 24 &&
+              offsetof(CUpti_ActivityMemset4, streamId) == 40 && offsetof(CUpti_ActivityMemset4, correlationId) == 44);
+static_assert(offsetof(CUpti_ActivityAPI, start) == 8 && offsetof(CUpti_ActivityAPI, correlationId) == 32);
+
 void keep(Collected& all, const CUpti_Activity* record) {
   switch (record->kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
-      // Later versions of the record (10 in CUDA 13.0, 11 in 13.2) have these members at the same offsets.
       const auto& kernel = *reinterpret_cast<const CUpti_ActivityKernel9*>(record);
       if (GpuActivity* activity = add(all, kernel, name_of_kernel(all, kernel.name)))
         activity->communication = kernel.name && std::string_view(kernel.name).find("nccl") != std::string_view::npos;

@@ -7,12 +7,15 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import ratios  # noqa: E402
+import torch_train  # noqa: E402
 
 ASSAY = '''#!{python}
 import json, pathlib, sys
@@ -211,6 +214,23 @@ class Table(unittest.TestCase):
     def test_scaled(self):
         self.assertEqual(ratios.scaled(7.5e14, "FLOP/s"), "750 TFLOP/s")
         self.assertEqual(ratios.scaled(1234.0, "img/s"), "1234 img/s")
+
+    def test_the_compiled_forms_are_sought_in_bf16_only(self):
+        options = types.SimpleNamespace(form="compiled-bf16", search=False, warm_up=1, steps=2)
+        tried = []
+        training = types.SimpleNamespace(precisions=["", torch_train.BF16],
+                                         measure=lambda loss, form, steps: tried.append(form) or {"value": len(tried)})
+        with mock.patch.object(torch_train, "ready", lambda *_: object()):
+            for device, want in (("cuda", ["compiled, bf16 parameters", "compiled with CUDA graphs, bf16 parameters"]),
+                                 ("cpu", ["compiled, bf16 parameters"])):
+                tried.clear()
+                options.device = device
+                training.precisions = ["", torch_train.BF16]
+                self.assertEqual(torch_train.fastest(training, *torch_train.modes(training, options), options)[0], want[-1])
+                self.assertEqual(tried, want)
+            training.precisions, options.form, options.device = [""], "compiled-bf16", "cuda"  # ResNet-50
+            self.assertEqual(torch_train.modes(training, options), (["compiled"], ["compiled with CUDA graphs"]))
+            self.assertEqual(training.precisions, [""])
 
 
 @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed here")

@@ -1,7 +1,7 @@
 """PyTorch's training step on a GPU, as a peer of Assay's.
 
-torch_train.py MODEL [--form eager|compiled|fastest] [--batch N] [--seq N] [--steps N] [--warm-up N]
-               [--device cuda|cpu] [--tiny] [--once]
+torch_train.py MODEL [--form eager|compiled|compiled-bf16|fastest] [--batch N] [--seq N] [--steps N]
+               [--warm-up N] [--device cuda|cpu] [--tiny] [--once]
 
 MODEL: resnet50, gpt2-124m, llama-1b, llama-160m (tools/peers/training/torch_models.py). Fused AdamW (clipped at 1, as in
 configs/recipes) or fused SGD with momentum, in f32; channels-last images and cuDNN's own search; flash or cuDNN attention,
@@ -9,9 +9,10 @@ whichever is faster at the model's sizes. The vocabulary of gpt2-124m is padded 
 Language models in two precisions, whichever is faster: autocast to bf16 with f32 parameters, which keeps the residual
 stream in f32; and bf16 parameters with f32 masters (as torchtitan's mixed precision), which keeps it in bf16. ResNet-50
 under autocast only, where its activations are bf16 anyway.
-Forms: eager; compiled (torch.compile); fastest: the fastest over a few steps of eager, compiled and, in the precision that
-was faster so far, with CUDA graphs (mode reduce-overhead) and, with --search, max-autotune. ASSAY_PEER_FORM names it if it
-is known already.
+Forms: eager; compiled (torch.compile); compiled-bf16: the faster of compiled with and without CUDA graphs, with bf16
+parameters where there are two precisions, since these are usually the fastest; fastest: the fastest over a few steps of
+eager, compiled and, in the precision that was faster so far, with CUDA graphs (mode reduce-overhead) and, with --search,
+max-autotune. ASSAY_PEER_FORM names it if it is known already.
 A figure is items over the wall time of the steps, on a GPU at least four seconds after a few warm-up steps, with the
 device idle before and after. It includes the median step by events and PyTorch's peak reserved memory. Protocol:
 serve.py. --tiny: sizes for a test of this program.
@@ -47,7 +48,7 @@ WARM_UP_AGAIN = 3  # steps before each figure, since the other side used the GPU
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", choices=BATCH)
-    parser.add_argument("--form", choices=("eager", "compiled", "fastest"), default="fastest")
+    parser.add_argument("--form", choices=("eager", "compiled", "compiled-bf16", "fastest"), default="fastest")
     parser.add_argument("--batch", type=int)
     parser.add_argument("--seq", type=int)
     parser.add_argument("--steps", type=int, default=20)
@@ -251,15 +252,22 @@ def fastest(training, first, then, options):
     return best, loss_of, tried
 
 
+def modes(training, options):
+    """The modes that `options.form` means, for fastest(); leaves `training` only the precisions that it means."""
+    first = {"fastest": ["eager", "compiled"], "compiled-bf16": ["compiled"]}.get(options.form, [options.form])
+    graphs = ["compiled with CUDA graphs"] * (options.device == "cuda") + ["compiled by search"] * options.search
+    if options.form == "compiled-bf16":
+        training.precisions = training.precisions[-1:]
+    return first, graphs if options.form in ("fastest", "compiled-bf16") else []
+
+
 def main():
     options = arguments()
     torch = serve.torch_on(options.device)
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.benchmark = True
     training = Training(torch, options)
-    first = {"fastest": ["eager", "compiled"]}.get(options.form, [options.form])
-    graphs = ["compiled with CUDA graphs"] * (options.device == "cuda") + ["compiled by search"] * options.search
-    then = graphs if options.form == "fastest" else []
+    first, then = modes(training, options)
     known = os.environ.get("ASSAY_PEER_FORM")
     if known in [mode + precision for mode in first + then for precision in training.precisions]:
         form, loss_of, tried = known, ready(training, known, options), {}

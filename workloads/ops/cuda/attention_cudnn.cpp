@@ -1,8 +1,8 @@
 #include "workloads/ops/cuda/attention_ways.h"
 
 #include "harness/device/cuda/native.h"
+#include "workloads/ops/cuda/attention_candidates.h"
 #include "workloads/ops/cuda/attention_kernels.h"
-#include "workloads/ops/cuda/cudnn/graphs.h"
 #include "workloads/ops/cuda/known_choices.h"
 #include "workloads/ops/cuda/trial.h"
 
@@ -18,36 +18,6 @@ namespace assay::ops {
 
 namespace {
 
-// A reproducible backward pass stores the gradient of all scores of its sequences in 16 bits; any other one stores dq
-// in f32. Sequences beyond this size are processed in slices.
-constexpr std::int64_t max_slice_bytes = std::int64_t{1} << 30;
-// Keys per tile; the tail of the last tile must be masked by lengths (cuDNN before 9.26 computes NaN from it if the
-// log-sum-exp is far below zero: NVIDIA/cudnn-frontend#160, #1072).
-constexpr std::int64_t tile = 128;
-
-std::string refusal(const AttentionDesc& d) {
-  if (d.dtype != DType::bf16 && d.dtype != DType::fp16) return fmt::format("cuDNN: no {}", name_of(d.dtype));
-  // Rows are read 16 bytes at a time.
-  if (d.head_dim % 8 != 0 || d.q_stride % 8 != 0 || d.k_stride % 8 != 0 || d.v_stride % 8 != 0)
-    return fmt::format("cuDNN: heads of {} elements and rows of {}, {} and {} are not all multiples of 8", d.head_dim,
-                       d.q_stride, d.k_stride, d.v_stride);
-  if (d.seq == 1) return "cuDNN: sequences of one token";
-  return {};
-}
-
-// A candidate: a plan and how many sequences it processes at a time, a divisor of the batch.
-struct Candidate {
-  std::int64_t slice = 1;
-  bool repeats = true;  // its bits
-  std::shared_ptr<cudnn::Plan> plan;
-  bool tried = true;  // false: the first; no memory to try others
-
-  static std::string prefix(std::int64_t slice, bool repeats) {
-    return fmt::format("{} sequences, {} order: ", slice, repeats ? "fixed" : "any");
-  }
-  std::string name() const { return tried ? prefix(slice, repeats) + plan->name() : std::string(); }
-};
-
 // Lengths of `count` whole sequences.
 Buffer whole_lengths(Device& device, Stream& stream, std::int64_t count, std::int64_t seq) {
   const std::vector<std::int32_t> whole(static_cast<std::size_t>(count), static_cast<std::int32_t>(seq));
@@ -60,7 +30,7 @@ Buffer whole_lengths(Device& device, Stream& stream, std::int64_t count, std::in
 template <typename Base>
 class CudnnAttention : public Base {
  public:
-  CudnnAttention(Device& device, const AttentionDesc& desc, const Candidate& candidate, bool masked_tail,
+  CudnnAttention(Device& device, const AttentionDesc& desc, const AttentionCandidate& candidate, bool masked_tail,
                  std::string architecture)
       : d_(desc),
         slice_(candidate.slice),
@@ -158,74 +128,6 @@ class Backward final : public CudnnAttention<AttentionBackward> {
   }
 };
 
-// The maximum number of sequences at a time, a divisor of the batch, at `bytes` each. Nothing if the front end would
-// pass cuDNN unaligned scratch: it follows one f32 sum per row and must be aligned to 16 bytes.
-std::optional<std::int64_t> slice_of(const AttentionDesc& d, bool backward, std::int64_t bytes) {
-  for (std::int64_t slice = d.batch; slice > 0; --slice) {
-    if (d.batch % slice != 0 || (slice > 1 && slice * bytes > max_slice_bytes)) continue;
-    if (!backward || slice * d.heads * d.seq % 4 == 0) return slice;
-  }
-  return std::nullopt;
-}
-
-bool has_masked_tail(const AttentionDesc& d, bool backward) { return backward && !d.lengths && d.seq % tile != 0; }
-
-cudnn::AttentionGraph graph_of(const AttentionDesc& d, bool backward) {
-  cudnn::AttentionGraph graph;
-  graph.backward = backward;
-  graph.batch = d.batch;
-  graph.seq = d.seq;
-  graph.heads = d.heads;
-  graph.kv_heads = d.kv_heads;
-  graph.head_dim = d.head_dim;
-  graph.q_stride = d.q_stride;
-  graph.k_stride = d.k_stride;
-  graph.v_stride = d.v_stride;
-  graph.causal = d.causal;
-  graph.lengths = d.lengths || has_masked_tail(d, backward);
-  graph.scale = static_cast<float>(d.scale != 0 ? d.scale : 1 / std::sqrt(static_cast<double>(d.head_dim)));
-  graph.dtype = d.dtype;
-  return graph;
-}
-
-// The best guesses of cuDNN's heuristics: forward; backward with sums in a fixed order and, if keys span more than one
-// tile so that order matters, in any order, which saves memory traffic that grows with the square of the sequence. With
-// a name, only the candidate of this name is built.
-std::vector<Candidate> candidates_of(const AttentionDesc& d, bool backward, std::string& why_none,
-                                     const std::string& name = {}) {
-  cudnn::AttentionGraph graph = graph_of(d, backward);
-  std::vector<Candidate> candidates;
-  const auto add = [&](bool repeats, std::int64_t bytes, std::size_t max_plans) {
-    const auto slice = slice_of(d, backward, bytes);
-    if (!slice) {
-      why_none = fmt::format("cuDNN: {} rows of queries do not fill a multiple of 16 bytes", d.batch * d.heads * d.seq);
-      return;
-    }
-    graph.batch = *slice;
-    cudnn::Limits limits;
-    limits.workspace_bytes = std::size_t{8} << 30;  // one long sequence may need a lot
-    limits.max_plans = max_plans;
-    limits.deterministic = repeats;
-    if (!name.empty()) {
-      const std::string prefix = Candidate::prefix(*slice, repeats);
-      if (!name.starts_with(prefix)) return;
-      limits.name = name.substr(prefix.size());
-    }
-    cudnn::Plans found = cudnn::attention_plans(graph, limits);
-    if (why_none.empty()) why_none = found.why_not;
-    for (auto& plan : found.plans) candidates.push_back({*slice, repeats, std::move(plan)});
-  };
-  const std::int64_t keys = (d.seq + tile - 1) / tile * tile;
-  if (!backward) {
-    add(true, 0, 3);
-  } else {
-    add(true, d.heads * keys * keys * 2, 2);
-    if (d.seq > tile && !by_heuristics())
-      add(false, d.heads * keys * d.head_dim * static_cast<std::int64_t>(sizeof(float)), 2);
-  }
-  return candidates;
-}
-
 struct Rows {
   void *q = nullptr, *k = nullptr, *v = nullptr;
 };
@@ -264,23 +166,23 @@ TryOut<Op> trial_of(Device& device, Stream& stream, const AttentionDesc& d, std:
 // The fastest by trial; the first if the device has no memory for one.
 template <typename Base, typename Op>
 Made<Base> make(Device& device, const AttentionDesc& d, bool backward, const std::string& architecture) {
-  if (const std::string reason = refusal(d); !reason.empty()) return Made<Base>::no(reason);
-  static auto& known = *new KnownChoices<cudnn::AttentionGraph, Candidate>;
-  const auto op_by = [&](const Candidate& candidate) {
+  if (const std::string reason = cudnn_refusal(d); !reason.empty()) return Made<Base>::no(reason);
+  static auto& known = *new KnownChoices<cudnn::AttentionGraph, AttentionCandidate>;
+  const auto op_by = [&](const AttentionCandidate& candidate) {
     return std::make_unique<Op>(device, d, candidate, has_masked_tail(d, backward), architecture);
   };
   std::string why_none;
-  const auto named = [&](const std::string& name) -> std::optional<Candidate> {
-    const std::vector<Candidate> candidates = candidates_of(d, backward, why_none, name);
+  const auto named = [&](const std::string& name) -> std::optional<AttentionCandidate> {
+    const std::vector<AttentionCandidate> candidates = attention_candidates(d, backward, why_none, name);
     return candidates.empty() ? std::nullopt : std::optional(candidates[0]);
   };
-  const auto search = [&]() -> std::optional<Candidate> {
+  const auto search = [&]() -> std::optional<AttentionCandidate> {
     why_none.clear();
-    std::vector<Candidate> candidates = candidates_of(d, backward, why_none);
+    std::vector<AttentionCandidate> candidates = attention_candidates(d, backward, why_none);
     if (candidates.size() < 2) return candidates.empty() ? std::nullopt : std::optional(candidates[0]);
     std::vector<std::unique_ptr<Op>> ops;
     std::size_t scratch = 0;
-    for (const Candidate& candidate : candidates) {
+    for (const AttentionCandidate& candidate : candidates) {
       ops.push_back(op_by(candidate));
       scratch = std::max(scratch, ops.back()->workspace_bytes());
     }
@@ -298,7 +200,7 @@ Made<Base> make(Device& device, const AttentionDesc& d, bool backward, const std
     why_none = fmt::format("{} could run none of its {} plans", cudnn::version(), ops.size());
     return std::nullopt;
   };
-  const auto choice = known.find(device, graph_of(d, backward), named, search);
+  const auto choice = known.find(device, attention_graph_of(d, backward), named, search);
   if (!choice) return Made<Base>::no(why_none);
   return Made<Base>(op_by(*choice));
 }

@@ -168,14 +168,7 @@ template <>
 Made<BatchNormForward> make_cuda(Device& device, const BatchNormDesc& d) {
   if (auto why = unless_f32_bf16_or_fp16("batch norm", {d.dtype}); !why.empty())
     return Made<BatchNormForward>::no(std::move(why));
-  const cudnn::BatchNormGraph graph{.rows = d.rows,
-                                    .channels = d.channels,
-                                    .dtype = d.dtype,
-                                    .relu = d.relu,
-                                    .residual = d.residual,
-                                    .training = d.training,
-                                    .epsilon = static_cast<float>(d.epsilon),
-                                    .momentum = static_cast<float>(d.momentum)};
+  const cudnn::BatchNormGraph graph = cudnn::batch_norm_graph_of(d);
   return own_or_cudnn<BatchNormForward>(
       device, graph, cudnn::batch_norm_forward_plans, [&] { return own_batch_norm_forward(device, d); },
       [&](const OwnOrCudnn& choice) { return std::make_unique<CudnnBatchNormForward>(device, d, choice); },
@@ -187,15 +180,10 @@ Made<BatchNormBackward> make_cuda(Device& device, const BatchNormDesc& d) {
   if (!d.training) return Made<BatchNormBackward>::no("batch norm has no backward pass in evaluation");
   if (auto why = unless_f32_bf16_or_fp16("batch norm", {d.dtype}); !why.empty())
     return Made<BatchNormBackward>::no(std::move(why));
-  const bool alone = !d.relu && !d.residual && !d.two_gradients, whole = d.relu && d.residual;
-  if (!alone && !whole) return own_batch_norm_backward(device, d);
-  const cudnn::BatchNormGradientGraph graph{.rows = d.rows,
-                                            .channels = d.channels,
-                                            .dtype = d.dtype,
-                                            .relu_and_residual = whole,
-                                            .two_gradients = d.two_gradients};
+  const auto graph = cudnn::batch_norm_gradient_graph_of(d);
+  if (!graph) return own_batch_norm_backward(device, d);
   return own_or_cudnn<BatchNormBackward>(
-      device, graph, cudnn::batch_norm_backward_plans, [&] { return own_batch_norm_backward(device, d); },
+      device, *graph, cudnn::batch_norm_backward_plans, [&] { return own_batch_norm_backward(device, d); },
       [&](const OwnOrCudnn& choice) { return std::make_unique<CudnnBatchNormBackward>(device, d, choice); },
       [&](Stream& stream, std::size_t workspace) { return trial_of_backward(device, d, stream, workspace); });
 }

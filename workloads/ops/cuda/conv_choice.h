@@ -27,10 +27,14 @@ struct ConvCandidates {
   std::string why_none;
 };
 
+// Equal for descriptors that make no difference to cuDNN.
+cudnn::ConvolutionGraph convolution_graph_of(const ConvDesc& desc, cudnn::ConvolutionPass pass);
+
 // Plans for the convolution itself and, if tensor cores need whole groups of channels, for padded ones. Weight
 // gradients have the requested type, or, if cuDNN has no such plan, are rounded to x's type. With a name, only the
 // candidate of this name is built.
-ConvCandidates conv_candidates(const ConvDesc& desc, cudnn::ConvolutionPass pass, const std::string& name = {});
+ConvCandidates conv_candidates(const ConvDesc& desc, cudnn::ConvolutionPass pass, const std::string& name = {},
+                               std::size_t max_plans = cudnn::Limits().max_plans);
 
 // An earlier choice for the descriptor, else the result of `search`, which returns nothing if no candidate runs.
 std::optional<ConvChoice> find_choice(const Device& device, const ConvDesc& desc, cudnn::ConvolutionPass pass,

@@ -21,8 +21,9 @@ AlgorithmCache& algorithms_of(const Device& device, const std::string& libraries
 AlgorithmCache& choices_of(const Device& device);
 
 // The choices for one kind of graph, for which key_of(graph) is defined; thread-safe. Choice::name() identifies the
-// choice among the candidates for its graph; if it is empty, only this process remembers the choice. Instances are
-// never destroyed: at exit, cuDNN's libraries, loaded later, would be cleaned up before them.
+// choice among the candidates for its graph; if it is empty, only this process remembers the choice. Choice::plan,
+// which may be null, is what cuDNN has compiled for it, and is kept with the name. Instances are never destroyed: at
+// exit, cuDNN's libraries, loaded later, would be cleaned up before them.
 template <typename Graph, typename Choice>
 class KnownChoices {
  public:
@@ -41,7 +42,10 @@ class KnownChoices {
     };
     choices_of(device).find(key_of(graph), accept, [&] {
       choice = search();
-      return choice ? choice->name() : std::string();
+      if (!choice) return std::string();
+      const std::string name = choice->name();
+      if (!name.empty() && choice->plan) choice->plan->keep();
+      return name;
     });
     const std::lock_guard lock(mutex_);
     if (choice) choices_.insert_or_assign(graph, *choice);

@@ -25,8 +25,11 @@ struct OwnOrCudnn {
   bool offered = true;                     // false: cuDNN has no plan
   bool tried = true;                       // false: no memory for a trial
 
-  static constexpr const char* own = "own kernel";
-  std::string name() const { return offered && tried ? (plan ? plan->name() : own) + rejected : std::string(); }
+  static constexpr const char *own = "own kernel", *none = "no plan of cuDNN";
+  std::string name() const {
+    if (!offered) return none;
+    return tried ? (plan ? plan->name() : own) + rejected : std::string();
+  }
 };
 
 // The op by the winner. cuDNN needs arrays aligned to 16 bytes; run() passes others to our own kernel.
@@ -102,6 +105,7 @@ std::unique_ptr<Op> own_or_cudnn(Device& device, const Graph& graph,
                                  const ByChoice& by_choice, const Trial& trial) {
   static auto& known = *new KnownChoices<Graph, OwnOrCudnn>;
   const auto named = [&](const std::string& name) -> std::optional<OwnOrCudnn> {
+    if (name == OwnOrCudnn::none) return OwnOrCudnn{.offered = false};  // nor is it compiled again to see that it fails
     const std::size_t end = std::min(name.find(" ("), name.size());
     OwnOrCudnn choice{.rejected = name.substr(end)};
     if (name.starts_with(OwnOrCudnn::own)) return choice;

@@ -6,6 +6,8 @@ namespace assay::ops::cudnn {
 
 std::string version() { return "no cuDNN"; }
 
+std::string device_description() { throw Error("Assay was built without cuDNN"); }
+
 Plans convolution_plans(const ConvolutionGraph&, const Limits&) { return {{}, "Assay was built without cuDNN"}; }
 
 Plans attention_plans(const AttentionGraph&, const Limits&) { return {{}, "Assay was built without cuDNN"}; }

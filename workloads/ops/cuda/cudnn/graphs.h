@@ -2,11 +2,13 @@
 #pragma once
 
 #include "harness/core/dtype.h"
+#include "workloads/ops/batch_norm.h"
 #include "workloads/ops/conv.h"
 #include "workloads/ops/cuda/cudnn/plan.h"
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace assay::ops::cudnn {
@@ -65,6 +67,8 @@ inline constexpr std::int64_t batch_norm_x = 1, batch_norm_residual = 2, batch_n
 // All members as text; equal for equal graphs.
 std::string key_of(const BatchNormGraph& graph);
 
+BatchNormGraph batch_norm_graph_of(const BatchNormDesc& desc);
+
 Plans batch_norm_forward_plans(const BatchNormGraph& graph, const Limits& limits);
 
 // Described by BatchNormDesc, in training: alone, or behind ReLU with a residual, whose gradient is written; ReLU's
@@ -83,6 +87,9 @@ inline constexpr std::int64_t batch_norm_dy = 12, batch_norm_dy_other = 13, batc
                               batch_norm_dresidual = 15, batch_norm_dscale = 16, batch_norm_dshift = 17;
 
 std::string key_of(const BatchNormGradientGraph& graph);
+
+// Nothing if cuDNN has no such graph.
+std::optional<BatchNormGradientGraph> batch_norm_gradient_graph_of(const BatchNormDesc& desc);
 
 Plans batch_norm_backward_plans(const BatchNormGradientGraph& graph, const Limits& limits);
 

@@ -1,5 +1,5 @@
-// Graphs as text: the keys of choices that later processes read. Each names every member of its graph, by a structured
-// binding, which does not compile if a member is missing.
+// Graphs of descriptors, and graphs as text: the keys of choices that later processes read. Each names every member of
+// its graph, by a structured binding, which does not compile if a member is missing.
 #include "workloads/ops/cuda/cudnn/graphs.h"
 #include "workloads/ops/cuda/cudnn/pool.h"
 
@@ -58,6 +58,27 @@ std::string key_of(const BatchNormGraph& graph) {
 std::string key_of(const BatchNormGradientGraph& graph) {
   const auto& [rows, channels, dtype, relu_and_residual, two_gradients] = graph;
   return words("batch_norm_gradient", rows, channels, dtype, relu_and_residual, two_gradients);
+}
+
+BatchNormGraph batch_norm_graph_of(const BatchNormDesc& d) {
+  return {.rows = d.rows,
+          .channels = d.channels,
+          .dtype = d.dtype,
+          .relu = d.relu,
+          .residual = d.residual,
+          .training = d.training,
+          .epsilon = static_cast<float>(d.epsilon),
+          .momentum = static_cast<float>(d.momentum)};
+}
+
+std::optional<BatchNormGradientGraph> batch_norm_gradient_graph_of(const BatchNormDesc& d) {
+  const bool alone = !d.relu && !d.residual && !d.two_gradients, whole = d.relu && d.residual;
+  if (!alone && !whole) return std::nullopt;
+  return BatchNormGradientGraph{.rows = d.rows,
+                                .channels = d.channels,
+                                .dtype = d.dtype,
+                                .relu_and_residual = whole,
+                                .two_gradients = d.two_gradients};
 }
 
 }  // namespace cudnn

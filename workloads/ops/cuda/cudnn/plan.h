@@ -37,12 +37,15 @@ class Plan {
   virtual std::size_t workspace_bytes() const = 0;
   // Enqueues the graph with the memory of all its tensors, on this thread's handle; can be captured. Throws RunError.
   virtual void run(cudaStream_t stream, std::span<const Operand> operands, void* workspace) const = 0;
+  // Keeps the compiled plan beside the choices of trials, so that later processes need not compile it (kept_plans.h).
+  virtual void keep() const {}
 };
 
 // Which of cuDNN's plans for a graph to return.
 struct Limits {
   std::size_t workspace_bytes = std::size_t{512} << 20;  // maximum per plan
   std::size_t max_plans = 8;                             // from the heuristics' best guess on
+  std::size_t max_failures = 8;                          // plans that cannot be built take as long as others
   bool deterministic = true;                             // the same bits from the same operands
   bool full_f32 = false;                                 // f32 products without TF32
   std::string name = {};                                 // builds only the plan of this name; empty: any
@@ -56,5 +59,10 @@ struct Plans {
 
 // "cuDNN 9.19.0".
 std::string version();
+
+// cuDNN's own description of this process's GPU, as JSON. Throws Error.
+std::string device_description();
+// From now on, plans are for the GPU of that description, which this process need not have; they cannot run.
+void plan_for(const std::string& description);
 
 }  // namespace assay::ops::cudnn
