@@ -21,8 +21,10 @@ std::vector<PlannedCase> default_cases() {
   request.device = DeviceKind::cpu;
   request.ranks = {1};
   request.configs = configs_dir();
+  const auto is_command = [](const ParamSpec& spec) { return spec.shell == ParamSpec::Shell::command; };
   for (const Family& family : catalogue())
-    if (!family.workload && std::ranges::find(family.devices, DeviceKind::cpu) != family.devices.end())
+    if (!family.workload && std::ranges::none_of(family.params, is_command) &&
+        std::ranges::find(family.devices, DeviceKind::cpu) != family.devices.end())
       request.targets.push_back(family.name);
   return expand_plan(request, catalogue(), machine_limits()).cases;
 }

@@ -9,6 +9,7 @@
   FAMILY(collective)           \
   FAMILY(dataloader)           \
   FAMILY(launch)               \
+  FAMILY(command)              \
   FAMILY(resnet)               \
   FAMILY(transformer)          \
   FAMILY(llama)                \

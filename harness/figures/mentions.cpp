@@ -178,7 +178,7 @@ std::string words_before(std::string_view before) {
     const bool letters = std::ranges::any_of(word, is_alphabetic);
     // A comment's "#" tells its figures from those of the lines.
     if (word.empty() || (!letters && word != "#") || is_one_of(word.back(), ",;|)]}>=:") || starts_number(word) ||
-        word.find('=') != word.npos)
+        word.find('=') != word.npos || starts_number(word.substr(std::min(word.find(':'), word.size() - 1) + 1)))
       break;
     std::string_view further = before;
     if (base_unit(word) && starts_number(last_word(further))) break;
@@ -228,6 +228,13 @@ bool read_behind(std::string_view rest, Mention& mention, bool begins_line) {
   return true;
 }
 
+// Progress bars print their rate without a name, which its unit then is: "9.87it/s", "1.25s/it".
+std::optional<double> progress_rate(std::string_view before, std::string_view name) {
+  if (name != "it/s" && name != "s/it") return std::nullopt;
+  const std::size_t gap = before.find_last_not_of("0123456789.,");
+  return number_from(before.substr(gap == before.npos ? 0 : gap + 1));
+}
+
 void each_text_mention(std::string_view text, const std::string& name, const MentionSink& add) {
   std::string_view line;
   std::vector<std::string_view> words;
@@ -242,6 +249,10 @@ void each_text_mention(std::string_view text, const std::string& name, const Men
       full = is_full_line(words);
     }
     const std::string_view before = line.substr(0, at - begin), behind = line.substr(before.size() + name.size());
+    if (const auto rate = progress_rate(before, name)) {
+      add({.name = name, .value = *rate, .unit = name});
+      continue;
+    }
     if (!before.empty() && !is_one_of(before.back(), blanks) && !is_one_of(before.back(), marks) &&
         !is_one_of(before.back(), joints))
       continue;

@@ -143,6 +143,7 @@ std::optional<Digits> digits_at(std::string_view text) {
 bool ends_before(std::string_view rest) {
   if (rest.empty() || is_blank(rest.front())) return true;
   if (std::string_view(";)]}\"'`|").find(rest.front()) != std::string_view::npos) return true;
+  if (rest.front() == ':') return rest.size() == 1 || is_blank(rest[1]);
   if (rest.front() == ',' || rest.front() == '.') return rest.size() == 1 || !is_digit(rest[1]);
   return rest.starts_with("\xc2\xb1") || rest.starts_with("+/-");
 }

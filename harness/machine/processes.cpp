@@ -26,7 +26,8 @@ std::optional<Process> read_process(const Root& root, Pid pid) {
   const auto open = stat->find('('), close = stat->rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
   const auto rest = words(std::string_view(*stat).substr(close + 1));
-  constexpr std::size_t parent = 1, flags = 6, user = 11, system = 12, children_user = 13, children_system = 14;
+  constexpr std::size_t parent = 1, flags = 6, user = 11, system = 12, children_user = 13, children_system = 14,
+                        threads = 17, started = 19;
   constexpr std::int64_t kernel_thread = 0x00200000;
   if (rest.empty()) return std::nullopt;
   const auto number = [&](std::size_t column) {
@@ -37,7 +38,11 @@ std::optional<Process> read_process(const Root& root, Pid pid) {
                  number(user) + number(system),
                  number(children_user) + number(children_system),
                  (number(flags) & kernel_thread) != 0,
-                 rest[0][0]};
+                 rest[0][0],
+                 number(system),
+                 number(children_system),
+                 number(threads),
+                 number(started)};
 }
 
 std::map<Pid, Process> read_processes(const Root& root) {

@@ -187,6 +187,11 @@ ParamSpec& ParamSpec::omitted_by_default() {
   return *this;
 }
 
+ParamSpec& ParamSpec::read_by_shell(Shell as) {
+  shell = as;
+  return *this;
+}
+
 ParamSpec& ParamSpec::doc(std::string line) {
   help = std::move(line);
   return *this;

@@ -91,6 +91,10 @@ struct ParamSpec {
       {};  // the values of the word "sweep", in ascending order; empty: the word is not allowed
   // A case with the default of all kinds of device does not have this parameter: its key is as before it existed.
   bool omit_default = false;
+  // Text that a shell reads, so a comma is part of it. In a plan a command is also a list of its words, and variables
+  // are an object.
+  enum class Shell { no, command, variables };
+  Shell shell = Shell::no;
 
   bool has(DeviceKind device) const;
   bool has(const ParamValue& value, DeviceKind device) const;
@@ -110,6 +114,7 @@ struct ParamSpec {
   // "sweep" means these values; the run takes those that fit.
   ParamSpec& sweeps(std::vector<std::int64_t> values);
   ParamSpec& omitted_by_default();
+  ParamSpec& read_by_shell(Shell as);
   ParamSpec& doc(std::string line);
 };
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 namespace assay {
@@ -113,6 +114,39 @@ std::optional<ParamValue> read_text(const ParamSpec& spec, const Cursor& cursor)
   if (!control && text.size() <= 4096 && is_utf8(text)) return text;
   cursor.error(fmt::format("\"{}\" must be UTF-8 without control characters, at most 4096 bytes", spec.name));
   return std::nullopt;
+}
+
+// Quoted for a shell where it must be.
+std::string shell_quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("_./:=@%+,-").find(c) != std::string_view::npos;
+  });
+  return plain ? word : shell_word(word);
+}
+
+// A list of the words of a command, or an object of variables, as a shell reads them.
+std::optional<ValueList> read_words(const ParamSpec& spec, const Cursor& cursor) {
+  std::string all;
+  bool bad = false;
+  const auto add = [&](const std::string& before, const Cursor& word) {
+    const auto text = read_text(spec, word);
+    bad = bad || !text;
+    if (text) all += (all.empty() ? "" : " ") + before + shell_quoted(std::get<std::string>(*text));
+  };
+  if (spec.shell == ParamSpec::Shell::command && cursor.json().is_array()) {
+    for (const Cursor& word : cursor.elements()) add("", word);
+  } else if (spec.shell == ParamSpec::Shell::variables && cursor.json().is_object()) {
+    for (const auto& [name, word] : cursor.members()) add(name + "=", word);
+  } else {
+    wrong_type(spec, cursor,
+               spec.shell == ParamSpec::Shell::command ? "a command: text or a list of its words"
+                                                       : "an object of variables, or text: NAME=VALUE ...");
+    return std::nullopt;
+  }
+  if (all.empty() && !bad) cursor.error(fmt::format("\"{}\" is empty", spec.name));
+  if (all.empty() || bad) return std::nullopt;
+  return ValueList{{all}, {}};
 }
 
 // The factor or step of a range: a positive number, an integer if the values are.
@@ -246,6 +280,7 @@ std::optional<ParamValue> read_value(const ParamSpec& spec, const Cursor& cursor
 std::optional<ValueList> read_values(const ParamSpec& spec, const Cursor& cursor) {
   if (!spec.sweep.empty() && cursor.json() == sweep_word)
     return ValueList{{spec.sweep.begin(), spec.sweep.end()}, {}, true};
+  if (spec.shell != ParamSpec::Shell::no && !cursor.json().is_string()) return read_words(spec, cursor);
   ValueList list;
   const auto add = [&](const Cursor& one) {
     if (one.json().is_object()) {
@@ -266,6 +301,7 @@ std::optional<ValueList> read_values(const ParamSpec& spec, const Cursor& cursor
 
 std::optional<ValueList> read_values(const ParamSpec& spec, std::string_view text, Problems& problems) {
   if (text == sweep_word && !spec.sweep.empty()) return read_values(spec, Cursor(Json(sweep_word), problems));
+  if (spec.shell != ParamSpec::Shell::no) return read_values(spec, Cursor(Json(std::string(text)), problems));
   std::vector<std::string> words(1);
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\\' && i + 1 < text.size() && text[i + 1] == ',')

@@ -38,6 +38,7 @@ class Running {
     end_ = Descriptor(pidfd_open(child_.pid));
     output_.close_writer();
     errors_.close_writer();
+    if (run.on_start) run.on_start(child_.pid);
   }
   ~Running() {
     constexpr int max_tries = 500;
@@ -114,6 +115,7 @@ class Running {
     if (!lost && info.si_pid == 0) return false;
     finished_.seconds = seconds_since(start_);
     if (lost) return true;
+    if (run_.on_end && finished_.ended()) run_.on_end(child_.pid);
     child_.signal_group(SIGKILL);
     return child_.reap();
   }

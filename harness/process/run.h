@@ -30,6 +30,8 @@ struct ProcessRun {
   bool merged = false;                             // stderr is part of the output
   // Are called with what is printed as it comes. With the first the output is not kept.
   std::function<void(std::string_view)> on_output = {}, on_errors = {};
+  // Are called when the process has started, and when it has ended by itself: /proc still knows what it used.
+  std::function<void(pid_t)> on_start = {}, on_end = {};
 };
 
 // Why a process was ended.

@@ -110,6 +110,11 @@ std::string training_title(const Record& r) {
       ", ");
 }
 
+std::string command_title(const Record& r) {
+  const std::string name = text_of(r, "name");
+  return join({name.empty() ? one_line(text_of(r, "argv"), 60) : name, text_of(r, "metric")}, ", ");
+}
+
 std::string generic_title(const Record& r) {
   std::string out = r.family;
   if (r.params.is_object())
@@ -142,6 +147,7 @@ std::string case_title(const Record& record) {
       {"transformer", training_title},
       {"llama", training_title},
       {"slice", training_title},
+      {"command", command_title},
       {"launch", [](const Record& r) { return "launch " + text_of(r, "op"); }}};
   const auto found = titles.find(record.family);
   if (found == titles.end()) return generic_title(record);

@@ -138,6 +138,11 @@ std::vector<Result> results_of(const Entry& entry) {
   }
   const Metric* throughput = find_metric(record, "throughput");
   if (!throughput) throughput = find_metric(record, "predicted_throughput");  // of a model in slices
+  if (record.family == "command") {  // its figure has the name that the command gives it
+    throughput = headline_metric(record);
+    const Metric* wall = positive_metric(record, "wall_time");
+    if (wall && !(throughput && is_item_rate(*throughput))) results.push_back({"run", *wall->value, wall->ci95});
+  }
   if (throughput && is_item_rate(*throughput)) {
     add(at_rate(million_of(throughput->unit), million, *throughput));
     if (const auto items = epoch_items(record, throughput->unit)) add(at_rate("epoch", *items, *throughput));

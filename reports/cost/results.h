@@ -11,12 +11,12 @@ namespace assay::report {
 
 // One kind of result.
 struct Result {
-  std::string per;               // "million tokens", "million images", "epoch", "run to quality", "EFLOP"
+  std::string per;               // "million tokens", "million images", "epoch", "run to quality", "run", "EFLOP"
   double seconds = 0;            // wall time per result, on all machines of the record together
   std::optional<Interval> ci95;  // within the run
 };
 
-// In the order: run to quality, million items, epoch, EFLOP.
+// In the order: run to quality, run of a command without a rate, million items, epoch, EFLOP.
 // Sources: throughput (items/s) over the wall time of the window; model_flops, or for matrix products throughput
 // (FLOP/s), by the mean if repetitions were timed one by one, as a median hides stalls; time_to_quality; an epoch if
 // the record's labels give its samples (epoch_samples, images). As seconds = amount / rate, the lower end of an

@@ -15,6 +15,7 @@ FAMILIES = {
     "collective": ["op", "bytes", "dtype", "inplace", "batching", "nvls", "buffers", "p2p", "among"],
     "dataloader": ["kind", "path", "stage", "workers", "cache"],
     "launch": ["op"],
+    "command": ["name", "argv", "env", "metric", "unit", "better", "runs", "warmup", "timeout"],
 }
 
 
