@@ -89,6 +89,9 @@ std::string_view name_of(Kind kind) {
     case Kind::mixed: return "mixed";
     case Kind::modes: return "modes";
     case Kind::common: return "common";
+    case Kind::ar3: return "AR .3";
+    case Kind::drift: return "drift";
+    case Kind::weekday: return "weekday";
   }
   return "";
 }
@@ -113,6 +116,19 @@ std::vector<double> noise_of(Kind kind, std::size_t nights, std::uint64_t seed, 
     case Kind::common: {
       std::vector<double> values = autoregressive(random, nights, 0, normal_of);
       for (std::size_t i = 0; i < nights; ++i) values[i] = std::sqrt(0.7) * values[i] + std::sqrt(0.3) * common.at(i);
+      return values;
+    }
+    case Kind::ar3: return autoregressive(random, nights, 0.3, normal_of);
+    case Kind::drift: {
+      std::vector<double> values = autoregressive(random, nights, 0, normal_of);
+      const double slope = random.uniform(-10, 10) / 365;
+      for (std::size_t i = 0; i < nights; ++i) values[i] += slope * static_cast<double>(i);
+      return values;
+    }
+    case Kind::weekday: {
+      std::vector<double> values = autoregressive(random, nights, 0, normal_of);
+      const double weekend = random.uniform(1, 4) * (random.chance(0.5) ? 1 : -1);
+      for (std::size_t i = 0; i < nights; ++i) values[i] += i % 7 < 2 ? weekend : 0;
       return values;
     }
   }

@@ -27,13 +27,16 @@ class Stream {
 };
 
 enum class Kind {
-  iid,     // independent, normal
-  ar,      // autoregressive, correlation .5
-  t3,      // independent, Student's t with 3 degrees of freedom
-  outl,    // autoregressive, correlation .2, and one night in 14 an outlier of 3 to 10 standard deviations
-  mixed,   // a stand-in for benchmarks on real machines: every series has its own mixture, described at mixed_noise()
-  modes,   // a second level 3 to 5 standard deviations away, entered about every 50 nights for 1 to 14
-  common,  // independent between nights, but correlated .3 between the series of a night
+  iid,      // independent, normal
+  ar,       // autoregressive, correlation .5
+  t3,       // independent, Student's t with 3 degrees of freedom
+  outl,     // autoregressive, correlation .2, and one night in 14 an outlier of 3 to 10 standard deviations
+  mixed,    // a stand-in for benchmarks on real machines: every series has its own mixture, described at mixed_noise()
+  modes,    // a second level 3 to 5 standard deviations away, entered about every 50 nights for 1 to 14
+  common,   // independent between nights, but correlated .3 between the series of a night
+  ar3,      // autoregressive, correlation .3
+  drift,    // normal, on a line that rises or falls by up to 10 standard deviations a year
+  weekday,  // normal; two nights of seven are 1 to 4 standard deviations away
 };
 
 std::string_view name_of(Kind kind);

@@ -12,6 +12,7 @@ namespace assay::history {
 namespace {
 
 constexpr std::size_t max_tonight = 5;  // nights that a step beyond anything seen may be old without being split off
+constexpr double suspect_deviations = 3.5;  // few nights have a small range by chance
 constexpr std::size_t drift_first = 60;
 constexpr std::size_t drift_last = 30;
 constexpr double drift_p = 1e-4;
@@ -27,7 +28,8 @@ std::optional<Change> step_tonight(SplitTrack& split, const Options& options) {
     const std::span<const double> earlier = split.before(split.starts().back(), at);
     const Reference reference(earlier, split.older_than(regime));
     if (reference.size() < min_nights) return {};
-    const double bound = std::max(options.tolerance, split.largest_excursion(reference));
+    const double bound =
+        std::max({options.tolerance, split.largest_excursion(reference), suspect_deviations * reference.sigma()});
     const bool up = values[now] > reference.centre();
     const auto is_beyond = [&](double x) { return (up ? 1 : -1) * (x - reference.centre()) > bound; };
     if (!is_beyond(values[at])) return {};

@@ -43,14 +43,18 @@ void in_threads(std::size_t count, unsigned threads, const std::function<void(st
   if (failure) std::rethrow_exception(failure);
 }
 
+// Whether only the last night or nights show a step, which starts no regime yet.
+bool is_of_one_night(const Change& change, const std::vector<Night>& regimes) {
+  return change.stage == Stage::suspect && change.same_night &&
+         !std::binary_search(regimes.begin(), regimes.end(), change.first_after);
+}
+
 // Continues from a state: its changes move to where the walk keeps them. A suspect of one night is looked for again.
 Walked resume(SeriesState&& state) {
   Walked walked{.state = std::move(state), .changes = {}, .trials = {}, .tested = {}};
   const std::vector<Night>& regimes = walked.state.regimes;
   for (Change& change : walked.state.changes) {
-    const bool of_one_night = change.stage == Stage::suspect && change.same_night &&
-                              !std::binary_search(regimes.begin(), regimes.end(), change.first_after);
-    if (!of_one_night) walked.changes.push_back({std::move(change)});
+    if (!is_of_one_night(change, regimes)) walked.changes.push_back({std::move(change)});
   }
   walked.state.changes.clear();
   return walked;
@@ -135,6 +139,26 @@ void check(std::span<const Track> tracks, std::span<const Group> groups) {
   }
 }
 
+// Of the steps that only the last night or nights show, the largest stay, as nobody measures more again in a night.
+void keep_largest_suspects(Analysis& analysis) {
+  std::vector<double> sizes;
+  const auto each = [&](auto&& what) {
+    for (auto* states : {&analysis.series, &analysis.groups})
+      for (SeriesState& state : *states) what(state);
+  };
+  each([&](SeriesState& state) {
+    for (const Change& change : state.changes)
+      if (is_of_one_night(change, state.regimes)) sizes.push_back(std::abs(change.shift));
+  });
+  if (sizes.size() <= max_suspects) return;
+  std::ranges::nth_element(sizes, sizes.begin() + max_suspects, std::greater<>());
+  each([&](SeriesState& state) {
+    std::erase_if(state.changes, [&](const Change& change) {
+      return is_of_one_night(change, state.regimes) && std::abs(change.shift) <= sizes[max_suspects];
+    });
+  });
+}
+
 }  // namespace
 
 std::size_t passing(std::span<const double> ascending, double level, std::size_t tests) {
@@ -187,6 +211,7 @@ Analysis analyse(std::span<const Track> tracks, std::span<const Group> groups, c
     if (state.regimes.empty()) return;
     conclude(is_group ? of_groups[index] : tracks[index], options, nights.back(), state);
   });
+  keep_largest_suspects(analysis);
   analysis.nights = std::move(previous.nights);
   analysis.nights.insert(analysis.nights.end(), nights.begin(), nights.end());
   return analysis;

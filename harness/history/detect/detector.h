@@ -18,6 +18,7 @@ namespace assay::history {
 inline constexpr std::size_t min_nights = 15;    // nights that a series needs to be judged
 inline constexpr std::size_t min_members = 5;    // members that a group needs on a night
 inline constexpr std::size_t max_recent = 56;    // nights after a step that are looked at; then it is accepted
+inline constexpr std::size_t max_suspects = 20;  // suspects of one night at most, the largest
 inline constexpr double recovered_share = 0.35;  // share of a step that is left, at most, when it has recovered
 
 // One series: at most one value per night.

@@ -16,6 +16,8 @@ constexpr std::size_t max_scored = 240;
 constexpr std::size_t max_lag = 8;
 constexpr double slow_decay = 0.9;
 constexpr double max_correlation = 0.95;
+constexpr double clear_step = 2;       // standard deviations of the nights around it
+constexpr double clip_deviations = 3;  // outliers make no step
 
 double normal_quantile(double p) { return boost::math::quantile(boost::math::normal(), p); }
 
@@ -52,6 +54,8 @@ bool is_beyond_half(double residual, double shift) {
 }
 
 }  // namespace
+
+bool is_near(double one, double level, double shift) { return std::abs(one - level) <= 0.5 * std::abs(shift); }
 
 double normal_score(std::size_t twice_below, std::size_t n) {
   static const std::vector<double> scores = all_scores();
@@ -95,6 +99,32 @@ Correlation correlation_of(std::span<const double> residuals, std::span<const st
   return {.neighbours = std::clamp(neighbours, -max_correlation, max_correlation),
           .fast = std::clamp(neighbours + allowance, 0.0, max_correlation),
           .slow = std::clamp(corrected(fit / norm) + allowance / std::sqrt(norm), 0.0, max_correlation)};
+}
+
+std::size_t step_within(std::span<const double> residuals, std::size_t least) {
+  const std::size_t n = residuals.size();
+  if (n < 2 * least) return 0;
+  std::vector<double> scratch(n);
+  const auto deviation = [&](std::span<const double> values) {
+    std::ranges::transform(values, scratch.begin(), [](double x) { return std::abs(x); });
+    return sigma_of_distances(std::span(scratch).first(values.size()));
+  };
+  const double most = clip_deviations * deviation(residuals);
+  std::vector<double> sums = {0};
+  for (const double x : residuals) sums.push_back(sums.back() + std::clamp(x, -most, most));
+  double best = 0;
+  std::size_t place = 0;
+  for (std::size_t k = least; k + least <= n; ++k) {
+    const double left = static_cast<double>(k), right = static_cast<double>(n - k);
+    const double difference = (sums[n] - sums[k]) / right - sums[k] / left;
+    const double explained = difference * difference * left * right;
+    if (explained > best) best = explained, place = k;
+  }
+  if (place == 0) return 0;
+  const double before = median_of(residuals.first(place)), after = median_of(residuals.subspan(place));
+  std::vector<double> rest(residuals.begin(), residuals.end());
+  for (std::size_t i = 0; i < n; ++i) rest[i] -= i < place ? before : after;
+  return std::abs(after - before) >= clear_step * deviation(rest) ? place : 0;
 }
 
 Correlation correlation_within(std::span<const double> values, std::size_t block) {
@@ -178,6 +208,28 @@ std::size_t longest_run(std::span<const double> before, std::span<const double> 
   for (const double residual : older) count(residual);
   end();
   return longest;
+}
+
+Visits visits_in(std::span<const double> values, double level, double shift) {
+  constexpr std::size_t min_stay = 3;
+  Visits visits;
+  std::size_t first = 0, last = 0, there = 0;  // of the stay so far
+  double sum = 0;
+  const auto end = [&] {
+    if (there >= min_stay && is_near(sum / static_cast<double>(there), level, shift)) {
+      ++visits.count;
+      visits.longest = std::max(visits.longest, last - first + 1);
+    }
+    there = 0, sum = 0;
+  };
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!is_beyond_half(values[i] - (level - shift), shift)) continue;
+    if (there > 0 && i > last + 2) end();
+    if (there == 0) first = i;
+    last = i, ++there, sum += values[i];
+  }
+  end();
+  return visits;
 }
 
 double sigma_of_distances(std::span<double> distances) {

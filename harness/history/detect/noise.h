@@ -30,7 +30,11 @@ struct Correlation {
 // where regimes start. From their normal scores, so that outliers count as extremes only.
 Correlation correlation_of(std::span<const double> residuals, std::span<const std::size_t> regime_starts);
 
-// The same of values in blocks of that many, each less its own median.
+// The place of the best-fitting step in `residuals`, if there is one of two standard deviations or more, with at least
+// `least` values on either side; else 0. A step that is not found yet must not count as noise.
+std::size_t step_within(std::span<const double> residuals, std::size_t least);
+
+// correlation_of() values in blocks of that many, each less its own median.
 Correlation correlation_within(std::span<const double> values, std::size_t block);
 
 // V_m: the variance of the mean of m nights over that of independent nights.
@@ -78,6 +82,18 @@ std::size_t nights_beyond(std::span<const double> recent, std::span<const double
 // The largest number of consecutive such values of `before`, or residuals of `older`, if it is at least two. Longer
 // excursions than max_run count as changes that were reverted.
 std::size_t longest_run(std::span<const double> before, std::span<const double> older, double shift);
+
+// Whether a level is that one, `shift` away from another, but for 35 % of the way.
+bool is_near(double one, double level, double shift);
+
+// How often values stayed near another level and came back.
+struct Visits {
+  std::size_t count = 0;
+  std::size_t longest = 0;  // nights
+};
+// Stays among `values` of three nights or more around `level`, with single nights elsewhere. `shift` is how far the
+// level is from where the values mostly are.
+Visits visits_in(std::span<const double> values, double level, double shift);
 
 // The standard deviation of normal noise with these distances from its median, which may be reordered, by their median;
 // or 0.7 times that by their 80 % quantile, as the median of rounded figures may be 0. At least min_sigma.

@@ -2,6 +2,7 @@
 #include "harness/history/detect/regimes.h"
 
 #include "harness/history/detect/detectable.h"
+#include "harness/history/detect/large_step.h"
 #include "harness/history/detect/split_track.h"
 
 #include <algorithm>
@@ -94,7 +95,38 @@ class Walker : private SplitTrack {
         best_recent = m;
       }
     }
+    if (best_recent == 0) best_recent = look_for_large_step(start, enough, best);
     if (best_recent > 0) split(best, best_recent);
+  }
+
+  // Steps that the keys do not see yet. Returns their nights, or 0.
+  std::size_t look_for_large_step(std::size_t start, double enough, Keys& keys) {
+    for (std::size_t m = min_recent; m <= large_recent; ++m) {
+      if (now_ + 1 < std::max(start + min_recent, settled_) + m) break;
+      const std::size_t first = now_ + 1 - m;
+      if (large_p(start, first) > enough) continue;
+      const std::span<const double> earlier = before(start, first);
+      const Reference reference(earlier, older_than(starts_.size() - 1));
+      keys =
+          test_step(between(first, now_ + 1), earlier, reference, factors(), std::numeric_limits<double>::infinity());
+      if (keys.p_scores < 1) return m;
+    }
+    return 0;
+  }
+
+  // large_step_p() of the last nights since `at`, in the regime that begins at `start`. A regime that is too short is
+  // filled up with older ones, as if it had been there.
+  double large_p(std::size_t start, std::size_t at) {
+    const std::span<const double> recent = between(std::max(at, now_ + 1 - std::min(now_ + 1, large_recent)), now_ + 1);
+    const std::span<const double> earlier = before(start, at);
+    if (earlier.size() >= min_nights) return large_step_p(recent, earlier);
+    const std::size_t regime = static_cast<std::size_t>(std::ranges::upper_bound(starts_, start) - starts_.begin()) - 1;
+    const std::vector<double>& older = older_than(regime);
+    const double centre = median_of(earlier);
+    std::vector<double> filled;
+    for (std::size_t k = std::min(older.size(), min_nights); k-- > 0;) filled.push_back(centre + older[k]);
+    filled.insert(filled.end(), earlier.begin(), earlier.end());
+    return large_step_p(recent, filled);
   }
 
   void split(const Keys& keys, std::size_t recent) {
@@ -150,7 +182,7 @@ class Walker : private SplitTrack {
     }
     change.last_before = track().nights[at - 1];
     change.first_after = track().nights[at];
-    change.p = std::min(1.0, placed_tests * keys.p());
+    change.p = std::min(placed_tests * keys.p(), large_p(previous, at));
     if (change.p > merge_p) {
       merge();
       return;
@@ -161,7 +193,21 @@ class Walker : private SplitTrack {
     Trial made = trial(change.p, change.shift, starts_.size() - 2, before(previous, at), between(at, now_ + 1),
                        track().nights[now_] - change.first_after + 1, track().nights[now_], max_outliers);
     made.change = walked_.changes.size() - 1;
+    made.beyond_line = beyond_line(previous, at, keys);
     walked_.trials.push_back(made);
+  }
+
+  // What the step explains more than a straight line through all nights, in variances of a night. Outliers are clipped.
+  double beyond_line(std::size_t start, std::size_t at, const Keys& keys) const {
+    const std::span<const double> earlier = before(start, at);
+    const std::size_t recent = std::min(now_ + 1 - at, max_recent);
+    const double sigma = keys.scale / scale_of_sigma;
+    const double low = std::min(keys.level_before, keys.level_after) - 3 * sigma;
+    const double high = std::max(keys.level_before, keys.level_after) + 3 * sigma;
+    const std::span<const double> all = between(at - earlier.size(), at + recent);
+    std::vector<double> clipped(all.begin(), all.end());
+    for (double& x : clipped) x = std::clamp(x, low, high);
+    return (explained_by_step(clipped, recent) - explained_by_line(clipped)) / (sigma * sigma * keys.inflation);
   }
 
   // Size and place, from the nights since `at`.

@@ -11,11 +11,15 @@ namespace assay::history {
 namespace {
 
 constexpr Night unsteady_nights = 90;
+constexpr double line_margin = 1.3;
 
 }  // namespace
 
 bool may_alarm(const Trial& trial, const Options& options, std::size_t tests) {
-  return !trial.usual && std::abs(trial.shift) >= options.tolerance &&
+  // The logarithm of how many series might drift: a step must be that much likelier than a line.
+  const double least =
+      line_margin * std::log(static_cast<double>(std::max<std::size_t>(tests, 1)) / options.false_alarms);
+  return !trial.usual && trial.beyond_line >= least && std::abs(trial.shift) >= options.tolerance &&
          (trial.outlasts || !is_flaky(trial.unsteady, trial.sigma, trial.spread, options, tests));
 }
 
@@ -79,8 +83,46 @@ Trial SplitTrack::trial(double p, double shift, std::size_t regime, std::span<co
   for (const SeriesState::Excursion& excursion : state_.excursions)
     trial.outlasts = trial.outlasts && (is_left_out(excursion) || length > excursion.last - excursion.first + 1);
   const std::size_t longest = longest_run(earlier, older_than(regime), shift);
-  trial.usual = nights_beyond(recent, earlier, shift) <= std::max(least, run_times * longest);
+  trial.usual = nights_beyond(recent, earlier, shift) <= std::max(least, run_times * longest) ||
+                leads_to_known(shift, regime, earlier, recent);
   return trial;
+}
+
+bool SplitTrack::leads_to_known(double shift, std::size_t regime, std::span<const double> earlier,
+                                std::span<const double> recent) const {
+  const double level = median_of(earlier);
+  // Where the nights after the step are, if some are back already.
+  std::vector<double> there;
+  for (const double x : recent)
+    if ((x - level) / shift > 0.5) there.push_back(x);
+  if (there.empty()) return false;
+  const double target = median_in_place(there), step = target - level;
+  const std::size_t at = static_cast<std::size_t>(earlier.data() + earlier.size() - values().data());
+  const auto is_known = [&](const Visits& visits, std::size_t extra) {
+    return visits.count + extra >= known_visits && recent.size() <= std::max(max_stay, known_times * visits.longest);
+  };
+  const std::size_t again = visits_in(recent, target, step).count;
+  if (is_known(visits_to(target, step, regime, between(starts_[regime], at)), std::max<std::size_t>(again, 1) - 1))
+    return true;
+  // A return from such a level.
+  if (regime == 0) return false;
+  const std::span<const double> origin = between(starts_[regime - 1], starts_[regime]);
+  return is_near(median_of(origin), target, step) && is_known(visits_to(level, -step, regime - 1, origin), 0);
+}
+
+Visits SplitTrack::visits_to(double level, double shift, std::size_t regime, std::span<const double> earlier) const {
+  Visits all = visits_in(earlier, level, shift);
+  const auto add = [&](std::span<const double> stay) {
+    if (!is_near(median_of(stay), level, shift)) return;
+    ++all.count;
+    all.longest = std::max(all.longest, stay.size());
+  };
+  for (std::size_t k = 0; k < regime; ++k) add(between(starts_[k], starts_[k + 1]));
+  for (const SeriesState::Excursion& e : state_.left_out) {
+    const std::size_t first = all_.index_of(e.first), end = all_.index_of(e.last + 1);
+    if (first < end) add(std::span(all_.values).subspan(first, end - first));
+  }
+  return all;
 }
 
 void SplitTrack::leave_out(std::size_t first, std::size_t last) {
@@ -105,8 +147,17 @@ void SplitTrack::use_noise(std::size_t until) {
     const std::size_t high = k + 1 < starts_.size() ? std::min(until, starts_[k + 1]) : until;
     if (high < low + min_recent) continue;
     const double centre = median_of(between(low, high));
-    segments.push_back(residuals.size());
+    const std::size_t segment = residuals.size();
+    segments.push_back(segment);
     for (std::size_t j = low; j < high; ++j) residuals.push_back(values()[j] - centre);
+    const std::span<double> all = std::span(residuals).subspan(segment);
+    const std::size_t place = step_within(all, min_recent);
+    if (place == 0) continue;
+    segments.push_back(segment + place);
+    for (const std::span<double> side : {all.first(place), all.subspan(place)}) {
+      const double level = median_of(side);
+      for (double& x : side) x -= level;
+    }
   }
   const Correlation correlation = correlation_of(residuals, segments);
   factors_ = VarianceFactors(correlation);

@@ -12,7 +12,10 @@
 
 namespace assay::history {
 
-inline constexpr std::size_t run_times = 2;       // a step must last longer than this times the longest stay seen
+inline constexpr std::size_t run_times = 2;     // a step must last longer than this times the longest stay seen
+inline constexpr std::size_t known_visits = 2;  // to a level, after which one more is usual
+inline constexpr std::size_t known_times = 4;   // unless it lasts longer than this times the longest, and than max_stay
+inline constexpr std::size_t max_stay = 45;
 inline constexpr std::size_t min_recent = 4;      // nights of a regime
 inline constexpr std::size_t noise_values = 240;  // values from which the noise is estimated
 
@@ -22,11 +25,15 @@ struct Trial {
   std::size_t change = 0;  // index into Walked::changes
   double p = 1;
   double shift = 0;
-  double sigma = 0;       // noise between nights
-  double spread = 0;      // standard error of a step 14 nights old
-  bool outlasts = true;   // every excursion seen that is not left out
-  bool usual = false;     // too few nights beyond half of it: at most three, or twice as many as came and went before
+  double sigma = 0;      // noise between nights
+  double spread = 0;     // standard error of a step 14 nights old
+  bool outlasts = true;  // every excursion seen that is not left out
+  // Too few nights beyond half of it: at most three, or twice as many as came and went before; or it leads to a level
+  // where the series was at least twice already, and not four times as long as ever before.
+  bool usual = false;
   bool unsteady = false;  // two recoveries in 90 nights
+  // What the step explains more than a straight line does, in variances of a night: little in a drift.
+  double beyond_line = std::numeric_limits<double>::infinity();
 };
 
 // Whether a trial may be an alarm, if its p is small enough among the tests of its night.
@@ -79,6 +86,12 @@ class SplitTrack {
   Gate gate_;
 
  private:
+  // Whether a step leads to a level where the series was known_visits times, or back from one.
+  bool leads_to_known(double shift, std::size_t regime, std::span<const double> earlier,
+                      std::span<const double> recent) const;
+  // To that level, which is so far from the level of the regime: in `earlier`, the regime's nights, before it, or left
+  // out.
+  Visits visits_to(double level, double shift, std::size_t regime, std::span<const double> earlier) const;
   bool is_left_out(const SeriesState::Excursion& excursion) const;
 
   const Track& all_;

@@ -11,10 +11,9 @@ namespace assay::history {
 namespace {
 
 // Degrees of freedom of the t likelihood (Lange, Little & Taylor, "Robust statistical modeling using the t
-// distribution", JASA 1989), and the scale that fits normal noise of standard deviation 1.
+// distribution", JASA 1989).
 constexpr double freedom = 2;
 constexpr double resolution = 1e-9;  // of shifts
-constexpr double scale_of_sigma = 0.88;
 
 double loss(double x, double level, double scale) {
   const double z = (x - level) / scale;
@@ -96,6 +95,22 @@ std::vector<double> profile(std::span<const double> values, std::size_t first, s
   const double best = *std::ranges::max_element(sums);
   for (double& x : sums) x = (x - best) / keys.inflation;
   return sums;
+}
+
+double explained_by_line(std::span<const double> values) {
+  const double n = static_cast<double>(values.size());
+  double tilt = 0, at = -0.5 * (n - 1);
+  for (const double x : values) tilt += at++ * x;
+  return n < 2 ? 0 : tilt * tilt * 12 / (n * (n * n - 1));
+}
+
+double explained_by_step(std::span<const double> values, std::size_t recent) {
+  const double m = static_cast<double>(recent), n = static_cast<double>(values.size()) - m;
+  double before = 0, after = 0;
+  for (const double x : values.first(values.size() - recent)) before += x;
+  for (const double x : values.last(recent)) after += x;
+  const double difference = after / m - before / n;
+  return difference * difference * m * n / (m + n);
 }
 
 Shift hodges_lehmann(std::span<const double> recent, std::span<const double> before, double inflation) {

@@ -10,6 +10,9 @@
 
 namespace assay::history {
 
+// The scale of the t distribution of key 1 that fits normal noise of standard deviation 1.
+inline constexpr double scale_of_sigma = 0.88;
+
 // The two tests that a step must pass.
 struct Keys {
   double p_scores = 1;      // key 2: normal scores
@@ -31,6 +34,11 @@ Keys test_step(std::span<const double> recent, std::span<const double> before, c
 // How well each place of the step explains `values`: the log-likelihood under t noise of `keys` if the step is before
 // value `first`, `first + 1`, ... `last`, each less the largest, divided by the inflation.
 std::vector<double> profile(std::span<const double> values, std::size_t first, std::size_t last, const Keys& keys);
+
+// What a straight line through the values explains of their squares about the mean.
+double explained_by_line(std::span<const double> values);
+// The same of a step before the last `recent` values.
+double explained_by_step(std::span<const double> values, std::size_t recent);
 
 // The shift from `before` to `recent` (Hodges & Lehmann, "Estimates of location based on rank tests", 1963): the median
 // of all differences, with the interval that inverts the rank test of variance times `inflation`.

@@ -15,7 +15,7 @@ namespace assay::history {
 
 namespace {
 
-constexpr std::string_view form = "assay analysis 2";
+constexpr std::string_view form = "assay analysis 3";
 constexpr const char* cache_name = "analysis";
 // What is kept may lack this many nights: to analyse a few more costs less than to analyse twice.
 constexpr Night max_behind = 14;
