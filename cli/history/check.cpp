@@ -81,6 +81,14 @@ ExitCode run_history_check(const HistoryCheckFlags& flags) {
 
 }  // namespace
 
+ExitCode check_newest_night(const char* verb, store::Store& store, const history::Options& options) {
+  const history::History history = history::read_history(store, options);
+  history::save_events(store, history);
+  const history::Outcome outcome = history::outcome_of(history);
+  Outputs().print(history::history_document(history));
+  return with_reason(verb, outcome.code, outcome.why);
+}
+
 Command history_check_command(CLI::App& history) {
   auto flags = std::make_shared<HistoryCheckFlags>();
   CLI::App* app = history.add_subcommand("check", "Judge the newest night: did anything become slower?");
