@@ -97,6 +97,7 @@ Json suspect_json(const Suspect& suspect, const History& history) {
   return {{"id", suspect.id},
           {"series", history.series[suspect.series].name},
           {"case", history.series[suspect.series].identity.key},
+          {"metric", history.series[suspect.series].identity.metric},
           {"direction", direction_of(change.shift)},
           {"from", end_json(change.last_before, history.run_before(suspect.series, change.last_before))},
           {"to", end_json(change.first_after, history.run_after(suspect.series, change.first_after))},

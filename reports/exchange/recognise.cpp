@@ -75,23 +75,34 @@ bool has_line(const std::string& text) {
   return false;
 }
 
+std::optional<RecognisedFile> read_document(const std::string& text, const std::string& file) {
+  const std::string document = braces_of(text);
+  if (document.empty()) return std::nullopt;
+  if (const auto json = parsed(document)) {
+    const std::string_view format = format_of(*json);
+    return format.empty() ? std::nullopt : read(format, document, file);
+  }
+  if (document.find("\"benchmarks\": [") == document.npos || document.find("\"context\"") == document.npos)
+    return std::nullopt;
+  const std::string closed = document + "\n]}";
+  const auto begun = parsed(closed);
+  if (!begun || format_of(*begun) != "gbench") return std::nullopt;
+  auto found = read("gbench", closed, file);
+  found->contents.remarks.emplace_back("its JSON ends early: what is whole was read");
+  return found;
+}
+
 }  // namespace
 
 std::optional<RecognisedFile> recognise(const std::string& text, const std::string& file) {
-  const std::string document = braces_of(text);
-  if (const auto json = parsed(document)) {
-    if (const std::string_view format = format_of(*json); !format.empty()) return read(format, document, file);
-  } else if (document.find("\"benchmarks\": [") != document.npos && document.find("\"context\"") != document.npos) {
-    const std::string closed = document + "\n]}";
-    const auto begun = parsed(closed);
-    if (begun && format_of(*begun) == "gbench") {
-      auto found = read("gbench", closed, file);
-      found->contents.remarks.emplace_back("its JSON ends early: what is whole was read");
-      return found;
-    }
-  }
-  if (has_line(text)) return read("lines", text, file);
-  return std::nullopt;
+  if (auto found = read_document(text, file)) return found;
+  return has_line(text) ? read("lines", text, file) : std::nullopt;
+}
+
+std::optional<ab::ToolFigures> read_tool(const std::string& text, const std::string& file) {
+  auto found = read_document(text, file);
+  if (!found) return std::nullopt;
+  return ab::ToolFigures{std::string(found->format), std::move(found->contents)};
 }
 
 }  // namespace assay::report

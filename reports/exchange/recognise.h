@@ -1,6 +1,7 @@
 // Which tool wrote a text: for commands whose output nobody has described.
 #pragma once
 
+#include "harness/ab/command_figures.h"
 #include "harness/figures/foreign.h"
 
 #include <optional>
@@ -22,5 +23,7 @@ struct RecognisedFile {
 // crashed, the benchmarks that are whole count. Absent for any other text. Throws UsageError "FILE: ..." for a text
 // that begins as one of these and is wrong.
 std::optional<RecognisedFile> recognise(const std::string& text, const std::string& file);
+// The same without lines: an ab::ToolReader.
+std::optional<ab::ToolFigures> read_tool(const std::string& text, const std::string& file);
 
 }  // namespace assay::report
