@@ -225,7 +225,7 @@ std::vector<Confirmation> confirm_all(const History& history, std::vector<Candid
   CandidateFigures figures(candidates, history, request.metric);
   const auto read = [&](const CommandOutput& output, char side) { return figures.read(output, side); };
   const ab::Result result = measure({"history confirm", request.good, request.bad, read},
-                                    {.tolerance = history.options.tolerance,
+                                    {.tolerance = request.tolerance.value_or(history.options.tolerance),
                                      .error = confirm_error(history.options, earlier_confirmations(history)),
                                      .budget = request.budget,
                                      .seed = request.seed});

@@ -40,6 +40,7 @@ struct ConfirmRequest {
   std::string metric = {};          // as of SeriesFigure
   double budget = 600;              // seconds
   std::uint64_t seed = 0;
+  std::optional<double> tolerance = {};  // instead of the history's
 };
 
 // A series that was measured.

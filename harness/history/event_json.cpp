@@ -88,6 +88,7 @@ Json event_json(const Event& event, const History& history) {
           {"mediators", json_of(event.blame.mediators)},
           {"blame", event.blame.sentence},
           {"confirmed", event.confirmed},
+          {"culprit", or_null(event.culprit)},
           {"detail", event.detail},
           {"decision", or_null(event.decision)}};
 }

@@ -37,7 +37,7 @@ class Record(BenchProject):
         return {(one["key"], one["metric"]) for one in self.runs()[1]}
 
     def test_a_benchmark_is_added_with_its_sources_and_its_machine(self):
-        done = self.record(*RUN.split(), words=["--machine-by", "host"])
+        done = self.record("python3", "bench.py", words=["--machine-by", "host"])
         self.assertIn(f"added 4 figures of 2 cases, commit {self.head[:12]}", done.stdout)
         [run], _ = self.runs()
         self.assertEqual((run["commit"], run["branch"], run["machine"]), (self.head, "", socket.gethostname()))
