@@ -8,6 +8,7 @@
 #include "harness/core/units.h"
 #include "harness/json/json.h"
 #include "reports/ab/document.h"
+#include "reports/exchange/recognise.h"
 
 #include <fmt/format.h>
 
@@ -41,7 +42,8 @@ ab::Options read_options(const AbOptions& options) {
   read.error = parse_part("ab: --error", options.error);
   if (read.error == 0) throw UsageError("ab: --error: with 0 no number of pairs decides; give 0.1%, for example");
   if (!options.cases.empty() && !options.metric.empty() && options.metric != "lines")
-    throw UsageError(fmt::format("ab: --case: only lines have cases, not --metric {}", options.metric));
+    throw UsageError(
+        fmt::format("ab: --case: what has cases is lines and known tools' JSON, not --metric {}", options.metric));
   read.budget = parse_flag("ab: --budget", options.budget, parse_seconds);
   if (read.budget == 0) throw UsageError("ab: --budget: 0 leaves no time to measure");
   if (options.seed.empty()) {
@@ -56,7 +58,7 @@ ab::Options read_options(const AbOptions& options) {
 
 ExitCode ab(const AbOptions& asked) {
   const ab::Options options = read_options(asked);
-  ab::CommandFigures figures(asked.metric, asked.cases, from_word<Better>(asked.better));
+  ab::CommandFigures figures(asked.metric, asked.cases, from_word<Better>(asked.better), report::read_tool);
   const auto read = [&](const CommandOutput& output, char side) { return figures.read(output, side); };
   const ab::Result result = ab::run_commands({"ab", asked.a, asked.b, read}, options);
   for (const std::string& remark : figures.remarks()) say("assay: ab: {}\n", remark);
@@ -81,9 +83,9 @@ Command ab_command(CLI::App& root) {
   app->add_option("--b", options->b, "The command to judge")->required()->type_name("COMMAND");
   app->add_option("--metric", options->metric,
                   "time (wall time); lines (\"name value unit better\" on each line of output); or NAME, see below.\n"
-                  "Without it: lines if the output is nothing else, otherwise time");
+                  "Without it: lines if the output is nothing else, each case of a known tool's JSON, otherwise time");
   add_better_option(*app, options->better);
-  app->add_option("--case", options->cases, "Judge only this case of lines; may be given several times")
+  app->add_option("--case", options->cases, "Judge only this case (NAME or NAME:METRIC); may be given several times")
       ->allow_extra_args(false);
   app->add_option("--tolerance", options->tolerance, "Changes up to this size are the same")->capture_default_str();
   app->add_option("--error", options->error, "Probability that any verdict is wrong")->capture_default_str();

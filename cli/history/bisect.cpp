@@ -24,7 +24,7 @@ ExitCode run_bisect(const BisectFlags& flags) {
   const auto known = history::known_changes(history);
   const history::Reported& event = history::reported_named(known, flags.event, "history bisect");
   history::BisectCommands asked = flags.commands;
-  asked.better = history::direction_of(event.document, history.series);
+  history::look_up(asked, event.document, history.series);
   const auto commands = history::bisect_commands(event.document, asked);
   for (const std::string& command : commands) show("{}\n", command);
   if (!commands.empty()) return ExitCode::ok;

@@ -1,5 +1,6 @@
 // assay history check: what became slower?
 #include "cli/history/history.h"
+#include "cli/history/tonight.h"
 #include "cli/options.h"
 #include "harness/core/streams.h"
 #include "harness/json/json.h"
@@ -21,7 +22,8 @@ struct HistoryCheckFlags {
   JudgeFlags judge;
   Outputs outputs;
   history::CheckRules rules;
-  bool again = false;
+  BuildFlags builds;
+  bool again = false, confirm = false;
 };
 
 ExitCode check_branch(const HistoryCheckFlags& flags, store::Store& store, const history::History& main) {
@@ -38,7 +40,7 @@ ExitCode check_branch(const HistoryCheckFlags& flags, store::Store& store, const
 // Judges nothing: what people decided stays, and so do the ids of events.
 ExitCode analyse_again(const HistoryCheckFlags& flags) {
   const Outputs& files = flags.outputs;
-  if (flags.rules.only_fresh || flags.rules.strict || flags.rules.max_age || !flags.branch.empty() ||
+  if (flags.rules.only_fresh || flags.rules.strict || flags.rules.max_age || !flags.branch.empty() || flags.confirm ||
       !(files.json + files.html + files.markdown + files.junit).empty())
     throw UsageError("history check: --again judges no night: check once more without it for that");
   const history::Options options = flags.judge.options("history check");
@@ -61,12 +63,14 @@ ExitCode run_history_check(const HistoryCheckFlags& flags) {
   if (!std::filesystem::exists(path))
     return with_reason("history check", ExitCode::no_data,
                        fmt::format("{}: no such history; was it lost?", path.string()));
+  if (flags.confirm) flags.builds.require("history check");
   if (!flags.branch.empty() && !flags.outputs.junit.empty())
     throw UsageError("history check: --junit: the runs of a branch are no tests; leave out --branch or --junit");
   const history::Options options = flags.judge.options("history check");
   store::Store store = store::Store::open_existing(path);
-  const history::History history = history::read_history(store, options);
+  history::History history = history::read_history(store, options);
   if (!flags.branch.empty()) return check_branch(flags, store, history);
+  if (flags.confirm) history = decide_tonight("history check", flags.builds, store, std::move(history));
   history::save_events(store, history);
   history::CheckRules rules = flags.rules;
   rules.today = static_cast<history::Night>(std::time(nullptr) / 86400);
@@ -81,6 +85,14 @@ ExitCode run_history_check(const HistoryCheckFlags& flags) {
 
 }  // namespace
 
+ExitCode check_newest_night(const char* verb, store::Store& store, const history::Options& options) {
+  const history::History history = history::read_history(store, options);
+  history::save_events(store, history);
+  const history::Outcome outcome = history::outcome_of(history);
+  Outputs().print(history::history_document(history));
+  return with_reason(verb, outcome.code, outcome.why);
+}
+
 Command history_check_command(CLI::App& history) {
   auto flags = std::make_shared<HistoryCheckFlags>();
   CLI::App* app = history.add_subcommand("check", "Judge the newest night: did anything become slower?");
@@ -92,6 +104,9 @@ Command history_check_command(CLI::App& history) {
   app->add_option("--max-age", flags->rules.max_age, "Exit with 3 if the newest night is more than DAYS ago")
       ->type_name("DAYS")
       ->check(CLI::Range(0, 10000));
+  app->add_flag("--confirm", flags->confirm,
+                "Measure the night's suspects now: the last good build beside tonight's, and bisect what is slower");
+  flags->builds.add_to(*app);
   app->add_flag("--again", flags->again, "Analyse all nights again, and judge none; decisions and ids stay");
   flags->outputs.add_to(*app, {"--html", "--md", "--junit"});
   app->footer(

@@ -32,8 +32,9 @@ ExitCode run_confirm(const ConfirmFlags& flags) {
   const auto measure = [](const auto& commands, const auto& asked) { return ab::run_commands(commands, asked); };
   const history::Confirmation found = history::confirm(history, std::move(*candidate), request, measure);
   for (const std::string& remark : found.remarks) say("assay: history confirm: {}\n", remark);
-  show("{}: {}: {} ({:+.1f} %) after {} pairs\n", found.candidate.event.id, history.series[found.series].name,
-       name_of(found.outcome.verdict, "undecided"), 100 * (found.outcome.ratio - 1), found.outcome.pairs);
+  for (const history::MeasuredSeries& one : found.parts)
+    show("{}: {}: {} ({:+.1f} %) after {} pairs\n", found.candidate.event.id, history.series[one.series].name,
+         name_of(one.outcome.verdict, "undecided"), 100 * (one.outcome.ratio - 1), one.outcome.pairs);
   history::save_confirmation(store, found, history);
   if (const std::string meaning = found.meaning(); !meaning.empty()) show("{}\n", meaning);
   return found.code();

@@ -40,15 +40,23 @@ struct ConfirmRequest {
   std::string metric = {};          // as of SeriesFigure
   double budget = 600;              // seconds
   std::uint64_t seed = 0;
+  std::optional<double> tolerance = {};  // instead of the history's
+};
+
+// A series that was measured.
+struct MeasuredSeries {
+  std::size_t series = 0;  // index of the tracked series
+  ab::Outcome outcome;     // of tonight's build against the last good one
 };
 
 // The result of a confirmation.
 struct Confirmation {
-  Candidate candidate;                 // with the state and the measurement that follow from the outcome
-  std::size_t series;                  // the index of the tracked series that was measured
-  ab::Outcome outcome;                 // of tonight's build against the last good one
+  Candidate candidate;                 // with the state and the measurements that follow from the outcomes
+  std::vector<MeasuredSeries> parts;   // those of its series that the commands print, what decides it first; not empty
   std::set<std::string> remarks = {};  // what the reader of the figures should know
 
+  std::size_t series() const { return parts.front().series; }
+  const ab::Outcome& outcome() const { return parts.front().outcome; }
   bool is_confirmed() const { return candidate.event.confirmed; }
   // Whether there is a state to keep in the store: not of an undecided outcome, nor of an event that is not confirmed.
   bool is_kept() const;
@@ -60,11 +68,15 @@ struct Confirmation {
 
 // Runs the commands, as ab::run_commands() does.
 using Measure = std::function<ab::Result(const ab::Commands& commands, const ab::Options& options)>;
-// Measures the figure of a suspect's series, or of the worst of an event's that the commands print. Throws UsageError
-// without both commands (and names those that the runs recorded; they are not run unasked, as whoever adds a run to the
-// store may have written anything), and for a metric that is not the candidate's figure.
+// Measures the figures of a candidate: of all of its series' cases and metrics that the commands print, in one
+// comparison with one error rate; it is confirmed if one of them is. With a metric, the one figure that this names.
+// Throws UsageError without both commands (and names those that the runs recorded; they are not run unasked, as whoever
+// adds a run to the store may have written anything), and for a metric that is not the candidate's figure.
 Confirmation confirm(const History& history, Candidate candidate, const ConfirmRequest& request,
                      const Measure& measure);
+// Several candidates in one comparison. What the commands do not print is left out; throws UsageError if that is all.
+std::vector<Confirmation> confirm_all(const History& history, std::vector<Candidate> candidates,
+                                      const ConfirmRequest& request, const Measure& measure);
 // Stores a confirmation that is_kept().
 void save_confirmation(store::Store& store, const Confirmation& confirmation, const History& history);
 

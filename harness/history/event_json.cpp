@@ -88,6 +88,7 @@ Json event_json(const Event& event, const History& history) {
           {"mediators", json_of(event.blame.mediators)},
           {"blame", event.blame.sentence},
           {"confirmed", event.confirmed},
+          {"culprit", or_null(event.culprit)},
           {"detail", event.detail},
           {"decision", or_null(event.decision)}};
 }
@@ -97,6 +98,7 @@ Json suspect_json(const Suspect& suspect, const History& history) {
   return {{"id", suspect.id},
           {"series", history.series[suspect.series].name},
           {"case", history.series[suspect.series].identity.key},
+          {"metric", history.series[suspect.series].identity.metric},
           {"direction", direction_of(change.shift)},
           {"from", end_json(change.last_before, history.run_before(suspect.series, change.last_before))},
           {"to", end_json(change.first_after, history.run_after(suspect.series, change.first_after))},

@@ -30,24 +30,24 @@ bool is_listed(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 SeriesFigure::SeriesFigure(const History& history, std::vector<std::size_t> wanted, std::string metric)
-    : history_(history), wanted_(std::move(wanted)), metric_(std::move(metric)) {
+    : history_(&history), wanted_(std::move(wanted)), metric_(std::move(metric)) {
   if (metric_.empty() || metric_ == "lines" || metric_ == "value") return;
   const auto fits = [&](std::size_t one) {
-    const store::SeriesIdentity& id = history_.series[one].identity;
+    const store::SeriesIdentity& id = history_->series[one].identity;
     return metric_ == "time" ? id.unit == "s" && id.better == Better::lower : is_named(one);
   };
   if (std::ranges::any_of(wanted_, fits)) return;
   // Another name may be what the command calls the figure, but not if the history knows what has that name.
-  for (std::size_t one = 0; one < history_.series.size(); ++one)
-    if (metric_ == "time" || is_named(one) || is_listed(case_names(history_.series[one].identity), metric_))
+  for (std::size_t one = 0; one < history_->series.size(); ++one)
+    if (metric_ == "time" || is_named(one) || is_listed(case_names(history_->series[one].identity), metric_))
       throw UsageError(fmt::format("--metric {}: that is not the figure to be confirmed: {}", metric_,
-                                   history_.series[wanted_.front()].title));
+                                   history_->series[wanted_.front()].title));
 }
 
 // What a figure of the series may be called.
 std::vector<std::string> SeriesFigure::names_of(std::size_t series) const {
-  const store::SeriesIdentity& id = history_.series[series].identity;
-  const bool alone = std::ranges::none_of(history_.series, [&](const auto& other) {
+  const store::SeriesIdentity& id = history_->series[series].identity;
+  const bool alone = std::ranges::none_of(history_->series, [&](const auto& other) {
     return other.identity.key == id.key && other.identity.unit == id.unit && other.identity.better == id.better &&
            other.identity.metric != id.metric;
   });
@@ -62,7 +62,7 @@ std::vector<std::string> SeriesFigure::names_of(std::size_t series) const {
 
 // Whether --metric names the series.
 bool SeriesFigure::is_named(std::size_t series) const {
-  const store::SeriesIdentity& id = history_.series[series].identity;
+  const store::SeriesIdentity& id = history_->series[series].identity;
   return metric_ == id.metric || is_listed(names_of(series), metric_);
 }
 
@@ -72,7 +72,7 @@ PrintedFigure SeriesFigure::find(const CommandOutput& output, const std::string&
   for (const std::size_t one : wanted_)
     if (any || is_named(one)) meant.push_back(one);
   const auto like = [&](std::size_t one, std::vector<std::string> names) {
-    const store::SeriesIdentity& id = history_.series[one].identity;
+    const store::SeriesIdentity& id = history_->series[one].identity;
     return WantedFigure{std::move(names), id.unit, id.better, true};
   };
   for (const std::size_t one : meant)
@@ -81,7 +81,7 @@ PrintedFigure SeriesFigure::find(const CommandOutput& output, const std::string&
       return *found;
     }
   wanted_ = {meant.empty() ? wanted_.front() : meant.front()};
-  const std::string& metric = history_.series[wanted_.front()].identity.metric;
+  const std::string& metric = history_->series[wanted_.front()].identity.metric;
   WantedFigure wanted = like(wanted_.front(), names_of(wanted_.front()));
   if (metric_ == "lines") return printed_figure(output, wanted, place);
   if (!metric_.empty()) {
@@ -95,11 +95,11 @@ PrintedFigure SeriesFigure::find(const CommandOutput& output, const std::string&
 }
 
 ab::Figure SeriesFigure::read(const CommandOutput& output, char side) {
-  if (metric_ == "time") return {history_.series[wanted_.front()].title, output.seconds, "s", Better::lower};
+  if (metric_ == "time") return {history_->series[wanted_.front()].title, output.seconds, "s", Better::lower};
   const std::string place = fmt::format("{}: its output", side);
   const PrintedFigure found = find(output, place);
   if (!found.remark.empty()) remarks_.insert(found.remark);
-  const TrackedSeries& series = history_.series[wanted_.front()];
+  const TrackedSeries& series = history_->series[wanted_.front()];
   const store::SeriesIdentity& id = series.identity;
   const auto check = [&](const char* member, const std::string& text, const std::vector<std::string>& right) {
     if (!text.empty() && !is_listed(right, text))

@@ -37,7 +37,7 @@ class SeriesFigure {
   bool is_named(std::size_t series) const;
   PrintedFigure find(const CommandOutput& output, const std::string& place);
 
-  const History& history_;
+  const History* history_;
   std::vector<std::size_t> wanted_;
   std::string metric_;
   std::set<std::string> remarks_;

@@ -231,7 +231,7 @@ Json import_run(const ForeignFile& file, const ForeignRun& run, std::string_view
                {"not_ok", not_ok}};
   Json& hosts = json["environment"]["hostnames"];
   if (!hosts.is_array()) hosts = about.machine.empty() ? Json::array() : Json::array({about.machine});
-  if (!about.commit.empty()) json["git"] = {{"commit", about.commit}, {"dirty", false}};
+  if (!about.commit.empty()) json["git"] = {{"commit", about.commit}, {"dirty", about.facts.contains("dirty")}};
   return json;
 }
 

@@ -57,6 +57,7 @@ std::string nights_text(Night before, Night after) { return date_text(before) + 
 
 std::string why(const Event& event) {
   if (!event.decision.empty()) return event.decision;
+  if (!event.culprit.empty()) return "since " + event.culprit;
   return event.detail.empty() ? event.blame.sentence : event.detail;
 }
 
@@ -138,6 +139,12 @@ report::List event_list(const Event& event, const History& history) {
     line("To find the commit, with your own BUILD and COMMAND (git calls commits with the change bad):");
   for (const std::string& command : commands) line(command);
   return list;
+}
+
+Section tonight_section(const History& history) {
+  Section section{"tonight", "Measured tonight", {}};
+  if (!history.tonight.empty()) section.blocks.push_back(report::List{"tonight", history.tonight});
+  return section;
 }
 
 // What the counts do not cover; nothing if all series see.
@@ -397,6 +404,7 @@ Document history_document(const History& history, const View& view) {
   add_section(document, sight_section(history));
   add_section(document, current.empty() ? Section{"events", "Events", {report::Text{"None.", Tone::faint}}}
                                         : Section{"events", "Events", {event_table("events", current)}});
+  add_section(document, tonight_section(history));
   if (!current.empty()) add_section(document, about_section(current, history));
   add_section(document, suspect_section(history));
   if (!past.empty()) {

@@ -45,6 +45,7 @@ Json history_json(const History& history) {
           {"tolerance", history.options.tolerance},
           {"detectable", detectable(history)},
           {"blind", {{"series", sight.blind}, {"of", sight.series}, {"young", sight.young}, {"step", blind_step}}},
+          {"tonight", history.tonight},
           {"exceptions", exceptions(history)}};
 }
 

@@ -133,6 +133,23 @@ class Ab(AssayCase):
         self.ab(a, b, "--case", "sort", code=1)
         self.refused_ab(a, b, "--case", "parse", "--case", "gone", says=("A", "gone", "sort"))
 
+    def test_every_case_of_a_known_tool_is_judged_in_one_comparison(self):
+        def gbench(name, **seconds):
+            entries = [{"name": case, "iterations": 9, "real_time": 7, "cpu_time": time, "time_unit": "s"}
+                       for case, time in seconds.items()]
+            return f"echo starts; cat {self.write(name, {'context': {'num_cpus': 2}, 'benchmarks': entries}).name}"
+
+        a, b = gbench("a.json", parse=1, sort=2), gbench("b.json", parse=1, sort=3)
+        found = self.ab(a, b, code=1)
+        self.assertEqual([(one["name"], one["verdict"], one["unit"]) for one in found["cases"]],
+                         [("parse", "same", "s"), ("sort", "slower", "s")])
+        self.assertEqual((found["metric"], found["error"]), ("gbench", 0.05))
+        self.assertEqual([one["name"] for one in self.ab(a, b, "--case", "parse", code=0)["cases"]], ["parse"])
+        self.assertEqual(self.ab(a, b, "--case", "sort:real_time", code=0)["cases"][0]["name"], "sort:real_time")
+        self.assertEqual(self.ab(a, b, "--metric", "gbench:sort:cpu_time", code=1)["verdict"], "slower")
+        self.refused_ab(a, b, "--case", "gone", says=("gone", "parse"))
+        self.refused_ab(a, "echo hello", says=("B", "gbench"))
+
     def test_a_case_is_never_timed(self):
         for command in ("true", "echo sort took 2 s"):
             with self.subTest(command):

@@ -29,7 +29,9 @@ std::string figure_flags(const Json& change, const BisectCommands& commands) {
         commands.better && metric != "time" && metric != "lines" ? " --better " + word_of(*commands.better) : "");
   const std::string name = text_member(worst_of(change), "/case");
   if (name.empty()) return "";
-  return " --case " + shell_word(name.starts_with(imported) ? name.substr(imported.size()) : name);
+  const std::string metric = commands.by_metric ? text_member(worst_of(change), "/metric") : "";
+  return " --case " + shell_word((name.starts_with(imported) ? name.substr(imported.size()) : name) +
+                                 (metric.empty() ? "" : ":" + metric));
 }
 
 bool is_commit(const std::string& text) {
@@ -40,11 +42,16 @@ bool is_commit(const std::string& text) {
 
 }  // namespace
 
-std::optional<Better> direction_of(const Json& change, std::span<const TrackedSeries> series) {
+void look_up(BisectCommands& commands, const Json& change, std::span<const TrackedSeries> series) {
   const std::string name = text_member(worst_of(change), "/series");
-  for (const TrackedSeries& one : series)
-    if (one.name == name) return one.identity.better;
-  return std::nullopt;
+  const auto found = std::ranges::find(series, name, &TrackedSeries::name);
+  if (found == series.end()) return;
+  const store::SeriesIdentity& id = found->identity;
+  commands.better = id.better;
+  commands.by_metric = std::ranges::any_of(series, [&](const TrackedSeries& other) {
+    return other.identity.key == id.key && other.identity.unit == id.unit && other.identity.better == id.better &&
+           other.identity.metric != id.metric;
+  });
 }
 
 std::vector<std::string> bisect_commands(const Json& change, const BisectCommands& commands) {

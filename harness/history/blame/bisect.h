@@ -20,9 +20,10 @@ struct BisectCommands {
   std::string run = "COMMAND";
   std::string metric = {};
   std::optional<Better> better = {};  // which way the figure counts, where the output does not say
+  bool by_metric = false;             // the case has several metrics like that of the change
 };
-// Which way the figures of a change's worst series count; absent if it is no longer among these.
-std::optional<Better> direction_of(const Json& change, std::span<const TrackedSeries> series);
+// Fills in what the change's worst series tells; nothing if it is no longer among these.
+void look_up(BisectCommands& commands, const Json& change, std::span<const TrackedSeries> series);
 std::vector<std::string> bisect_commands(const Json& change, const BisectCommands& commands = {});
 
 }  // namespace assay::history

@@ -82,6 +82,7 @@ Event restored(const Reported& report, const SeriesNames& names) {
   event.opened = report.opened;
   event.confirmed = report.confirmed;
   event.subject = text_member(report.document, "/subject");
+  event.culprit = text_member(report.document, "/culprit");
   return event;
 }
 
@@ -174,6 +175,7 @@ void match_reported(std::vector<Event>& events, const std::vector<Reported>& rep
         at = by_id.find(same->id);
       }
     event.confirmed = event.confirmed || (at != by_id.end() && at->second->confirmed);
+    if (at != by_id.end()) event.culprit = text_member(at->second->document, "/culprit");
     constexpr EventState never_alarmed[] = {EventState::small, EventState::withdrawn, EventState::dismissed,
                                             EventState::recovered, EventState::noted};
     event.fresh = at == by_id.end() || std::ranges::find(never_alarmed, at->second->state) != std::end(never_alarmed);

@@ -76,6 +76,7 @@ struct Event {
   std::string detail = {};    // why a case broke, what was replaced
   bool confirmed = false;     // confirmed by `history confirm`: open until the figures of the series measured are back
   std::string decision = {};  // "acknowledged by ann at 2026-01-31T09:00:00Z: driver rollback ordered"
+  std::string culprit = {};   // the commit that made it, as a bisection found it: "3f9c2ab12345 \"cache keys\""
   Blame blame = {};           // causes; empty unless it is a step that is neither small nor withdrawn
   bool fresh = false;         // not reported by an earlier check
   bool unseen = false;        // shown as it was reported, because the nights around it are no longer kept

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 namespace assay::ab {
 namespace {
 
@@ -45,6 +47,41 @@ TEST(CommandFigures, ACaseIsNeverTimed) {
     }
   EXPECT_THROW(CommandFigures("", {"b"}).read({"b failed sum\n"}, 'A'), UsageError);
   EXPECT_THROW(CommandFigures("", {"b"}).read({"b 2 s lower\n", false}, 'A'), UsageError);
+}
+
+// A tool whose outputs begin with "tool": two cases, the first with two metrics.
+std::optional<ToolFigures> made_tool(const std::string& output, const std::string&) {
+  if (!output.starts_with("tool")) return std::nullopt;
+  FigureCollector all;
+  for (const auto& [name, metric, value] :
+       {std::tuple("a", "cpu_time", 1.0), {"a", "cpu_time", 3.0}, {"a", "real_time", 9.0}, {"b", "cpu_time", 5.0}}) {
+    ForeignFigure one;
+    one.name = name, one.metric = metric, one.unit = "s", one.better = Better::lower;
+    all.add(one, value);
+  }
+  ForeignFigure broken;
+  broken.name = "c";
+  if (output == "tool fails") all.add_without(broken, Status::failed, "sum");
+  return ToolFigures{"made", all.take()};
+}
+
+TEST(CommandFigures, OfAKnownToolAreTheFirstMetricOfEachCase) {
+  CommandFigures tool("", {}, {}, made_tool);
+  const auto all = tool.read({"tool"}, 'A');
+  EXPECT_EQ(tool.metric(), "made");
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].value, 2) << "the median of its samples";
+  EXPECT_EQ(all[1].name, "b");
+  EXPECT_THROW(tool.read({"another"}, 'B'), UsageError);
+  EXPECT_THROW(tool.read({"tool fails"}, 'B'), UsageError);
+  CommandFigures named("", {"a:real_time", "b"}, {}, made_tool);
+  const auto two = named.read({"tool fails"}, 'A');
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0].name, "a:real_time");
+  EXPECT_EQ(two[0].value, 9);
+  EXPECT_THROW(CommandFigures("", {"gone"}, {}, made_tool).read({"tool"}, 'A'), UsageError);
+  CommandFigures time("", {}, {}, made_tool);
+  EXPECT_EQ(time.read({"other", true, 7}, 'A').at(0).value, 7);
 }
 
 TEST(CommandFigures, ANamedOneIsFoundAnywhere) {

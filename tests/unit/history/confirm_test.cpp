@@ -116,7 +116,7 @@ TEST(Confirmation, IsKeptOnceItIsDecided) {
                               Expected{Direction::unknown, ExitCode::no_data, nullptr, "nothing is stored"}}) {
     const Confirmation found = confirm(history, *candidate_of(history, ""), both_builds, measured(one.verdict, 0.8));
     EXPECT_EQ(found.code(), one.code);
-    EXPECT_EQ(found.series, 0u);
+    EXPECT_EQ(found.series(), 0u);
     EXPECT_THAT(found.meaning(), HasSubstr(one.meaning));
     EXPECT_EQ(found.meaning().empty(), found.is_confirmed());
     assay::test::TemporaryFolder folder;
