@@ -94,18 +94,18 @@ constexpr unsigned field_nvlink_sent = 138, field_nvlink_received = 139;    // K
 constexpr unsigned field_nvlink5_sent = 202, field_nvlink5_received = 204;  // B of one link
 // Error counters of one link up to NVLink 4. On Hopper the fields of nvmlDeviceGetFieldValues with these names are 0,
 // so each link's counters are read.
-constexpr std::array nvlink_error_counters = {1, 4};         // recoveries, ECC errors
-constexpr std::array nvlink_corrected_counters = {0, 2, 3};  // replays, CRC errors of flow control and of data
+inline constexpr std::array nvlink_error_counters = {1, 4};         // recoveries, ECC errors
+inline constexpr std::array nvlink_corrected_counters = {0, 2, 3};  // replays, CRC errors of flow control and of data
 // Error counters of one link of NVLink 5: recoveries; malformed packets, overruns, receive errors, integrity errors,
 // discards. Symbol errors that are corrected do not count.
-constexpr std::array fields_nvlink5_errors = {215u};
-constexpr std::array fields_nvlink5_corrected = {206u, 207u, 208u, 211u, 212u};
+inline constexpr std::array fields_nvlink5_errors = {215u};
+inline constexpr std::array fields_nvlink5_corrected = {206u, 207u, 208u, 211u, 212u};
 constexpr unsigned nvlink5 = 7;  // NVML_NVLINK_VERSION_5_0
 constexpr int clock_sm = 1, clock_memory = 2;
 // Time throttled by software's and hardware's temperature limit and by the power brake, in this order: CUDA 12.9 has
 // them at 251 to 253, CUDA 13 at 269 to 271, and each has settings of power smoothing at the other's place.
 constexpr unsigned field_throttled = 269, field_throttled_12 = 251;
-constexpr std::array gpm_metrics_wanted = {2u, 5u, 10u};  // SM, any tensor core, DRAM, in percent
+inline constexpr std::array gpm_metrics_wanted = {2u, 5u, 10u};  // SM, any tensor core, DRAM, in percent
 
 // A function of a library by its name, whatever its type; null if the library lacks it.
 struct Symbol {

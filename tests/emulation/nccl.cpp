@@ -50,7 +50,9 @@ class Log {
     if (!open_) {
       level_ = environment("NCCL_DEBUG");
       subsystems_ = environment("NCCL_DEBUG_SUBSYS");
-      const std::string path = environment("NCCL_DEBUG_FILE");
+      std::string path = environment("NCCL_DEBUG_FILE");
+      if (const std::size_t at = path.find("%p"); at != std::string::npos)  // each process has its own file
+        path.replace(at, 2, std::to_string(::getpid()));
       if (!level_.empty() && !path.empty()) file_ = std::fopen(path.c_str(), "w");
       open_ = true;
     }

@@ -13,7 +13,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Test programs whose GPU tests run on the machine.
 PROGRAMS = ["cuda_device_test", "ops_parity_test", "matmul_parity_test", "device_gradient_test", "golden_test",
-            "gpu_step_test", "nccl_program", "peers/babelstream"]
+            "gpu_step_test", "gpu_dump", "nccl_program", "peers/babelstream"]
 # The CPU module too: tests compare with the CPU's losses.
 FILES = ["assay", "libassay-cuda.so", "libassay-cpu.so"]
 # Taken from the machine: CUDA's are large and match its driver, glibc's match its kernel and loader.

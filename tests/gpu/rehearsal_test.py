@@ -65,7 +65,7 @@ class Steps(Folder):
 
     def test_what_one_would_regret_most_is_first(self):
         names = [step.name for step in check.plan.steps()]
-        order = ["environment", "device", "golden", "step", "nccl-1", "llama-1b", "gpt2-124m", "resnet50", "gpu-quick-first",
+        order = ["environment", "gpu-dump", "nccl-log", "device", "golden", "step", "nccl-1", "llama-1b", "gpt2-124m", "resnet50", "gpu-quick-first",
                  "trace", "nccl-2", "peer-gemm-bf16", "parity", "peer-llama-1b", "peer-gpt2-124m", "peer-resnet50",
                  "peer-llama-1b-fp8", "gpu-quick", "parity-matmul", "memcheck", "peer-llama-1b-any", "gpus-collective"]
         self.assertEqual(sorted(order, key=names.index), order)
@@ -147,7 +147,7 @@ class TimeGiven(Whole):
 
     def test_what_9_25_and_45_minutes_give(self):
         (self.dir / "assay").touch()
-        right = ["environment", "nvidia-smi", "device", "golden", "step", "nccl-1"]
+        right = ["environment", "gpu-dump", "nvidia-smi", "nccl-log", "device", "golden", "step", "nccl-1"]
         own = ["llama-1b", "gpt2-124m", "resnet50"]
         kernels = ["peer-gemm-bf16", "peer-gemm-fp8", "peer-memory-copy", "peer-memory-triad"]
         more = ["gpu-quick-first", "trace", "nccl-2", *kernels, "parity"]
@@ -221,7 +221,7 @@ class Rehearsal(Whole):
         first = json.loads((self.dir / "out/results.json").read_text())
         left = [step.name for step in self.steps if step.name not in first]
         self.assertTrue(first and left, printed)
-        self.assertEqual(list(first)[:3], ["environment", "nvidia-smi", "device"])
+        self.assertEqual(list(first)[:5], ["environment", "gpu-dump", "nvidia-smi", "nccl-log", "device"])
         self.assertRegex(printed, r"peer-llama-1b-fp8 +left +ratio >= 1.15")
         self.assertIn(f"{len(left)} steps left: the same command goes on with them", printed)
 

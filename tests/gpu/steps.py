@@ -11,6 +11,9 @@ PART_SECONDS = 9 * 60
 MIN_SECONDS = 30  # no step is started with less
 START_SECONDS = 15  # of a call before its first step: unpacking, restoring the archive, asking for a GPU
 MAX_OVERHEAD = 0.005
+# What a GPU and its libraries say of themselves, in --out: a folder of them under tests/gpu/dumps is a fixture of tests
+# without a GPU.
+DUMPS = "dumps"
 
 PARTS = {1: "what the machine is; does it run, is it right", 2: "three models by themselves, which fills the cache",
          3: "12 cases of gpu-quick", 4: "a trace; two ranks on one GPU", 5: "GEMM and memory against their peers",
@@ -59,8 +62,8 @@ def test_steps():
 
 # The cases of gpu-quick that say most about a GPU in the least time: no training, no host's work, nothing sustained.
 FIRST_CASES = "|".join(("gemm/dtype=(bf16|tf32|fp8_e4m3)/m=8192/.*/transpose=nn/.*/duration=burst", "gemm/.*/m=64/",
-                        "memory/op=(read|copy|triad|latency)/bytes=1073741824", "transfer/direction=(h2d|d2h)/memory=pinned/bytes=1073741824",
-                        "launch/op=graph$"))
+                        "memory/op=(read|copy|triad|latency)/bytes=1073741824",
+                        "transfer/direction=(h2d|d2h)/memory=pinned/bytes=1073741824", "launch/op=graph$"))
 
 
 def assay_steps():
@@ -72,18 +75,19 @@ def assay_steps():
     def sets(family, **parameters):
         return [word for name, value in parameters.items() for word in ("--set", f"{family}.{name}={value}")]
 
-    whole = {"overhead": MAX_OVERHEAD}
+    asked = {"environment": {"ASSAY_HEURISTICS_LOG": "{out}/" + DUMPS + "/cublaslt.jsonl"}}
+    whole = {"overhead": MAX_OVERHEAD, **asked}
     steps = [
         assay(2, "llama-1b", 150, 240, "llama",
               *sets("llama", model="llama-1b", precision="bf16,fp8", micro_batch=8, seq=2048), **whole),
         assay(2, "gpt2-124m", 80, 120, "transformer",
               *sets("transformer", model="gpt2-124m", precision="bf16", micro_batch=64, seq=1024), **whole),
         assay(2, "resnet50", 130, 180, "resnet", *sets("resnet", model="resnet50", precision="bf16", micro_batch=256), **whole),
-        assay(3, "gpu-quick-first", 110, 150, "gpu-quick", "--filter", FIRST_CASES),
+        assay(3, "gpu-quick-first", 110, 150, "gpu-quick", "--filter", FIRST_CASES, **asked),
         assay(4, "trace", 60, 100, "llama", "--trace", *sets("llama", model="llama-160m", precision="bf16")),
         # nccl_program's ranks share the GPU like Assay's; it ends or is stopped with all of them.
         Step(4, "nccl-2", 50, 90, "tests", ["{bin}/nccl_program"], "*", {"ASSAY_TEST_RANKS": "2", "ASSAY_SHARE_GPU": "1"}),
-        assay(11, "gpu-quick", 440, 520, "gpu-quick"),
+        assay(11, "gpu-quick", 440, 520, "gpu-quick", **asked),
         assay(12, "share-gpu-collective", 80, 200, "collective", "--ranks", "2", "--share-gpu",
               *sets("collective", bytes="8,64KiB,16MiB")),
         assay(12, "share-gpu-training", 60, 150, "llama", "--ranks", "1,2", "--share-gpu", *sets("llama", model="llama-tiny")),
@@ -121,8 +125,14 @@ def peer_steps():
 
 def steps():
     """In the order in which they run."""
+    # NCCL writes a log of its own to each rank, since two ranks share the GPU: that is what the parser must read.
+    log = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET,P2P,SHM,NVLS,TUNING",
+           "NCCL_DEBUG_FILE": "{out}/" + DUMPS + "/nccl.%p.log", "ASSAY_TEST_RANKS": "2", "ASSAY_SHARE_GPU": "1"}
     first = [Step(1, "environment", 5, 60, "program", ["{bin}/assay", "env", "--json"]),
-             Step(1, "nvidia-smi", 5, 60, "program", ["nvidia-smi", "-q"], optional=True)]
+             Step(1, "gpu-dump", 5, 60, "program", ["{bin}/gpu_dump", "{out}/" + DUMPS]),
+             Step(1, "nvidia-smi", 5, 60, "program", ["nvidia-smi", "-q", "-x", "-f", "{out}/" + DUMPS + "/nvidia-smi.xml"],
+                  optional=True),
+             Step(1, "nccl-log", 20, 60, "tests", ["{bin}/nccl_program"], "NcclCommunicator.KeepsTheContract", log)]
     return sorted(first + test_steps() + assay_steps() + peer_steps(), key=lambda step: step.part)
 
 

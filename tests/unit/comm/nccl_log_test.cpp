@@ -1,12 +1,16 @@
 // Parsing NCCL's log: the formats of its versions, split anywhere.
 #include "harness/comm/nccl_log.h"
 
+#include "harness/core/files.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <map>
 
 namespace assay {
 namespace {
@@ -20,6 +24,26 @@ NcclLog log_of(const std::vector<std::string>& lines) {
   NcclLog log;
   for (const std::string& line : lines) log.add("node7:4711:4733 [0] NCCL INFO " + line + "\n");
   return log;
+}
+
+// Whole logs of two ranks as tests/gpu/check brings them home (tests/gpu/dumps), or those in $ASSAY_NCCL_LOGS.
+TEST(NcclLog, WholeLogsOfRealRanks) {
+  std::vector<std::filesystem::path> files;
+  const char* folder = std::getenv("ASSAY_NCCL_LOGS");
+  const std::filesystem::path dumps = folder ? folder : ASSAY_SOURCE "/tests/gpu/dumps";
+  std::error_code absent;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(dumps, absent))
+    if (entry.path().filename().string().starts_with("nccl.")) files.push_back(entry.path());
+  if (files.empty()) GTEST_SKIP() << "no log of NCCL in " << dumps;
+  std::map<std::filesystem::path, std::string> choices;  // by folder: NCCL logs them in rank 0 only
+  for (const auto& file : files) {
+    NcclLog log;
+    log.add(read_whole(file, 64 << 20));
+    EXPECT_FALSE(log.links().empty()) << file;
+    EXPECT_NE(log.transports(), "") << file;
+    choices[file.parent_path()] += log.choice();
+  }
+  for (const auto& [place, choice] : choices) EXPECT_THAT(choice, HasSubstr("/")) << place;
 }
 
 TEST(NcclLog, LinksOfEveryTransport) {

@@ -3,10 +3,16 @@
 #include "workloads/ops/cuda/blaslt.h"
 
 #include "harness/core/error.h"
+#include "harness/core/streams.h"
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/native.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -142,6 +148,30 @@ int number(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttrib
   return static_cast<int>(narrow ? small : wide);
 }
 
+std::string text_of(const cublasLtMatmulAlgo_t& algorithm) {
+  return fmt::format("cublasLt algorithm {}, tile {}, stages {}, split {}, swizzle {}, cluster {}, option {}",
+                     number(algorithm, CUBLASLT_ALGO_CONFIG_ID), number(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID),
+                     number(algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID),
+                     number(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+                     number(algorithm, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING),
+                     number(algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, true),
+                     number(algorithm, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION));
+}
+
+// What the heuristics answered, as one line of JSON at the end of the file in ASSAY_HEURISTICS_LOG: tests/gpu/check
+// brings that home from a GPU. Whole lines, also from several ranks.
+void log_heuristics(const BlasProduct& product, cublasStatus_t status, int count, const cublasLtMatmulAlgo_t& first) {
+  const char* path = std::getenv("ASSAY_HEURISTICS_LOG");
+  if (!path || !*path) return;
+  const std::string line =
+      fmt::format("{{\"product\": \"{}\", \"status\": \"{}\", \"count\": {}, \"first\": \"{}\"}}\n", product.key(),
+                  cublasLtGetStatusName(status), count, count > 0 ? text_of(first) : "");
+  const int file = ::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  if (file < 0 || ::write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    say("ASSAY_HEURISTICS_LOG={}: {}", path, std::strerror(errno));
+  if (file >= 0) ::close(file);
+}
+
 }  // namespace
 
 std::string BlasProduct::key() const {
@@ -220,6 +250,7 @@ cublasStatus_t BlasPlan::find_algorithms() {
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, operation_, first_, second_, result_, result_,
                                                                preference, wanted, found.data(), &count);
+  log_heuristics(product_, status, count, found[0].algo);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   for (int i = 0; i < count; ++i)
     if (found[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
@@ -259,16 +290,7 @@ bool BlasPlan::choose_packed(const std::string& packed) {
   return true;
 }
 
-std::string BlasPlan::algorithm() const {
-  const cublasLtMatmulAlgo_t& algorithm = algorithms_[chosen_].algo;
-  return fmt::format("cublasLt algorithm {}, tile {}, stages {}, split {}, swizzle {}, cluster {}, option {}",
-                     number(algorithm, CUBLASLT_ALGO_CONFIG_ID), number(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID),
-                     number(algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID),
-                     number(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
-                     number(algorithm, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING),
-                     number(algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, true),
-                     number(algorithm, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION));
-}
+std::string BlasPlan::algorithm() const { return text_of(algorithms_[chosen_].algo); }
 
 cublasStatus_t BlasPlan::try_run(cudaStream_t stream, const BlasArgs& args) {
   set_pointers(args);
