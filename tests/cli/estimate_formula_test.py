@@ -152,7 +152,7 @@ class EstimateByFormula(AssayCase):
         path = self.write("odd/config.json", {"model_type": "mamba", "hidden_size": 8})
         refused("", "config.json: /model_type", '"mamba" is not known', "mixtral", model=path)
         path = self.write("moe/config.json", {"model_type": "mixtral"})
-        refused("", '"hidden_size" is missing', model=path)
+        self.refused("estimate", path, says='"hidden_size" is missing', lines=7)
 
 
 if __name__ == "__main__":
