@@ -198,8 +198,6 @@ class Estimate(AssayCase):
         refused("zero=4", "zero=4", "0 to 3", "use zero=3")
         refused("zero=1,precision=fp8", "zero=1", "8-bit", "precision=bf16")
         refused("seq=2048", "gpt2-124m: seq 2048 is beyond the model's 1024 positions", "the nearest is seq=1024")
-        refused("tp=2", "use tp=1")
-        refused("pp=2", "use pp=1")
         refused("dp=0", "from 1 to 16384")
         refused("dp=99999", "from 1 to 16384")
         refused("precision=bf61", 'did you mean "bf16"')
@@ -217,8 +215,6 @@ class Estimate(AssayCase):
         self.refused("estimate", "gpt2-125m", says='did you mean "gpt2-124m"')
         self.refused("estimate", "gpt2-124m", "--hardware", "h100", says="h100")
         self.refused("estimate", says="model is required")
-        path = self.write("moe/config.json", {"model_type": "mixtral"})
-        self.refused("estimate", path, says=["config.json: /model_type", '"mixtral" is not supported', "llama"])
 
 
 if __name__ == "__main__":

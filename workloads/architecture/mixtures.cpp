@@ -119,6 +119,8 @@ void read_deepseek(Members& members, Architecture& model) {
   const std::int64_t latent = members.size("kv_lora_rank");
   const std::int64_t queries = members.size_or("q_lora_rank", 0, 0);
   const bool bias = members.flag_or("attention_bias", false);
+  if (members.size_or("num_nextn_predict_layers", 0, 0) > 0)
+    model.notes.emplace_back("layers of num_nextn_predict_layers, which predict further tokens, are not counted");
   members.given("num_key_value_heads");
   members.given("head_dim");
   members.given("qk_head_dim");

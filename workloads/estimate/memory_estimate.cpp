@@ -2,9 +2,7 @@
 
 #include "harness/core/configs.h"
 #include "harness/core/error.h"
-#include "harness/core/nearest.h"
-#include "harness/core/text.h"
-#include "harness/plan/values.h"
+#include "workloads/estimate/sets.h"
 #include "workloads/nn/planning_backend.h"
 #include "workloads/training/planned_memory.h"
 
@@ -64,25 +62,7 @@ MemoryEstimator::MemoryEstimator(const std::string& model)
 }
 
 void MemoryEstimator::set(const std::vector<std::string>& texts) {
-  std::vector<std::string> names;
-  for (const ParamSpec& spec : schema_) names.push_back(spec.name);
-  std::set<std::string> given;
-  for (const std::string& text : texts) {
-    for (const std::string& pair : split_commas(text)) {
-      const std::string flag = "--set " + one_line(pair);
-      const std::size_t equals = pair.find('=');
-      if (equals == std::string::npos) throw UsageError(fmt::format("{}: must be name=value,name=value,...", flag));
-      const std::string name = pair.substr(0, equals);
-      const auto spec = std::ranges::find_if(schema_, [&](const auto& one) { return one.name == name; });
-      if (spec == schema_.end())
-        throw UsageError(fmt::format("{}: there is no {}{}", flag, in_quotes(name), suggestion(name, names)));
-      if (!given.insert(name).second) throw UsageError(fmt::format("{}: {} is set twice", flag, name));
-      Problems problems(flag);
-      const auto values = read_values(*spec, std::string_view(pair).substr(equals + 1), problems);
-      problems.raise();
-      params_.set(name, values->scalars.front());
-    }
-  }
+  set_params(schema_, pairs_of(texts), params_);
   check_precision();
 }
 

@@ -45,6 +45,8 @@ class MemoryEstimator {
   // Each text is name=value,name=value,... Throws UsageError for what does not go together, with the nearest that does.
   void set(const std::vector<std::string>& texts);
   MemoryEstimate estimate() const;
+  // The step of one rank as requested.
+  training::Settings settings() const { return settings_of(params_); }
   // The request with these changes on each of the layouts.
   std::vector<MemoryEstimate> on(const std::vector<Change>& changes, std::span<const parallel::Layout> layouts) const;
 

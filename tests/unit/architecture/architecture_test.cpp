@@ -2,7 +2,7 @@
 // refusals.
 #include "workloads/architecture/read.h"
 
-#include "harness/json/json.h"
+#include "tests/support/published_models.h"
 #include "tests/support/refusal.h"
 
 #include <gmock/gmock.h>
@@ -18,21 +18,9 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 
-const Json& published_models() {
-  static const Json models = read_json(ASSAY_SOURCE "/tests/architectures/published.json");
-  return models;
-}
-
-Json published_config(const std::string& name) {
-  for (const Json& model : published_models())
-    if (model.at("name") == name) return model.at("config");
-  ADD_FAILURE() << "no " << name;
-  return {};
-}
-
-Architecture published_architecture(const std::string& name) {
-  return read_architecture(published_config(name), "config.json", name);
-}
+using test::published_architecture;
+using test::published_config;
+using test::published_models;
 
 std::string refused_config(const Json& json) {
   return test::refusal([&] { read_architecture(json, "config.json", "changed"); });
