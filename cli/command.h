@@ -32,6 +32,7 @@ Command with_verbs(CLI::App& app, std::initializer_list<Verb> verbs);
 Command ab_command(CLI::App& root);
 Command list_command(CLI::App& root);
 Command run_command(CLI::App& root);
+Command watch_command(CLI::App& root);
 Command worker_command(CLI::App& root);
 Command each_host_command(CLI::App& root);
 Command agent_command(CLI::App& root);

@@ -19,6 +19,7 @@ namespace assay::cli {
 namespace {
 
 struct CompareOptions {
+  int last = 0;
   std::vector<std::string> sides;  // two words: base and head
   std::vector<std::string> base;
   std::vector<std::string> head;
@@ -51,6 +52,12 @@ void take_sides(CompareOptions& options) {
         "compare: two runs are base and head; for several a side: --base DIR... --head DIR... "
         "(given: {} and {})",
         plural(static_cast<std::int64_t>(options.sides.size()), "run"), named ? "--base or --head" : "neither flag"));
+  if (options.last > 0) {
+    if (options.last < 2 || named || !options.sides.empty())
+      throw UsageError("compare: --last takes the newest runs of runs/, at least 2, and no other run");
+    options.base = last_runs("compare", static_cast<std::size_t>(options.last));
+    options.head = {options.base.back()}, options.base.pop_back();
+  }
   if (!options.sides.empty()) options.base = {options.sides[0]}, options.head = {options.sides[1]};
   if (options.base.empty() || options.head.empty())
     throw UsageError(fmt::format("compare: {} is required, or two runs: assay compare BASE HEAD",
@@ -97,6 +104,8 @@ Command compare_command(CLI::App& root) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* app = root.add_subcommand("compare", "Compare runs of two sides, or two acceptances: did it get slower?");
   app->add_option("runs", options->sides, "Two run directories or acceptances: base and head")->type_name("BASE HEAD");
+  app->add_option("--last", options->last, "The newest N runs in runs/: the last one against those before it")
+      ->type_name("N");
   app->add_option("--base", options->base, "Run directories to compare with")->type_name("DIR");
   app->add_option("--head", options->head, "Run directories to judge")->type_name("DIR");
   app->add_option("--tolerance", options->tolerance, "Ignore changes up to this size (3%, 0.03)")

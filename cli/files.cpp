@@ -63,6 +63,22 @@ std::vector<fs::path> run_dirs(const std::vector<std::string>& dirs) {
 
 std::vector<RunData> read_runs(const std::vector<std::string>& dirs) { return assay::read_runs(run_dirs(dirs)); }
 
+std::vector<std::string> last_runs(const char* subcommand, std::size_t count) {
+  std::vector<std::pair<std::filesystem::file_time_type, std::string>> runs;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("runs", none))
+    if (const auto written = std::filesystem::last_write_time(entry.path() / "run.json", none); !none)
+      runs.emplace_back(written, entry.path().string());
+  if (runs.size() < count)
+    throw UsageError(fmt::format("{}: --last: runs/ holds {}, and {} asked for", subcommand,
+                                 plural(static_cast<std::int64_t>(runs.size()), "run"),
+                                 count == 1 ? "one is" : fmt::format("{} are", count)));
+  std::ranges::sort(runs);
+  std::vector<std::string> last;
+  for (std::size_t i = runs.size() - count; i < runs.size(); ++i) last.push_back(runs[i].second);
+  return last;
+}
+
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text) {
   if (is_stdout(path)) {
     fmt::print("{}", text);  // byte for byte

@@ -17,6 +17,10 @@ std::vector<std::filesystem::path> run_dirs(const std::vector<std::string>& dirs
 // The runs in run_dirs(). Throws UsageError as read_run does.
 std::vector<RunData> read_runs(const std::vector<std::string>& dirs);
 
+// The `count` newest run directories in runs/, the oldest of them first, for the flag --last of a subcommand. Throws
+// UsageError if there are fewer.
+std::vector<std::string> last_runs(const char* subcommand, std::size_t count);
+
 // A file that the user named, as by replace_file(); "-" and /dev/stdout are stdout. Throws UsageError, which names the
 // subcommand, if there can be no such file, and Error if it cannot be written whole, as on a full disk.
 void write_named_file(const char* subcommand, const std::string& path, const std::string& text);

@@ -31,10 +31,13 @@ struct ReportOptions {
   Outputs outputs;
   Prices prices;
   std::string floors, tokens, only;
-  bool nccl_table = false;
+  bool nccl_table = false, last = false;
 };
 
-ExitCode run_report(const ReportOptions& options) {
+ExitCode run_report(ReportOptions options) {
+  if (options.last == !options.runs.dirs.empty())
+    throw UsageError("report: name run directories, or give --last for the newest run in runs/");
+  if (options.last) options.runs.dirs = last_runs("report", 1);
   report::PageOptions page{.prices = report::load_prices(options.prices),
                            .references = report::shipped_references(),
                            .nccl_table = options.nccl_table,
@@ -84,7 +87,8 @@ void report_finished_run(RunData run, bool drill, bool all) {
 Command report_command(CLI::App& root) {
   auto options = std::make_shared<ReportOptions>();
   CLI::App* app = root.add_subcommand("report", "Show figures, intervals, fraction of peak and verdicts of runs");
-  options->runs.add_to(*app);
+  options->runs.add_to(*app)->required(false);
+  app->add_flag("--last", options->last, "The newest run in runs/");
   options->outputs.add_to(*app, {"--html", "--md"});
   app->add_option("--floors", options->floors,
                   "Also answer whether these floors are met: a file, or one of configs/floors")

@@ -17,7 +17,7 @@ struct Group {
 const Group groups[] = {
     {"Measure", {run_command, list_command, env_command, bench_command, crosscheck_command}},
     {"Judge", {audit_command, gate_command, accept_command, check_command, floors_command, reference_command}},
-    {"Understand", {report_command, diagnose_command, compare_command, ab_command, history_command}},
+    {"Understand", {watch_command, report_command, diagnose_command, compare_command, ab_command, history_command}},
     {"Plan", {estimate_command, size_command, project_command}},
     {"Files", {import_command, export_command}},
     {"", {worker_command, agent_command, each_host_command, remote_shell_command, gate_test_command}}};

@@ -1,5 +1,6 @@
 #include "reports/summary/sections.h"
 
+#include "harness/core/units.h"
 #include "harness/runs/figures.h"
 #include "harness/runs/groups.h"
 #include "harness/runs/step_shares.h"
@@ -10,6 +11,35 @@
 #include <algorithm>
 
 namespace assay::report {
+
+namespace {
+
+constexpr std::size_t max_rank_rows = 80;
+
+// The step of one rank of a watched job; absent if the record does not divide it by ranks.
+std::optional<BarRow> rank_bar(const Record& record, int rank, double step) {
+  const std::string of = fmt::format("rank {} ", rank);
+  if (!span_of(record, of + "forward")) return std::nullopt;
+  std::vector<double> parts;
+  double sum = std::max(0.0, span_of(record, of + "checkpoint").value_or(0));
+  for (const auto& [span, title] : step_parts) {
+    parts.push_back(std::max(0.0, span_of(record, of + std::string(span)).value_or(0)));
+    sum += parts.back();
+  }
+  const double all = std::max(sum, step);
+  if (!(all > 0)) return std::nullopt;
+  const double waits = span_of(record, of + "waiting_for_ranks").value_or(0);
+  BarRow row{fmt::format("  rank {}", rank), fmt::format("waits {} for others", format_percent(waits / all)), {}};
+  double other = 1;
+  for (const double part : parts) {
+    row.parts.push_back(part / all);
+    other -= row.parts.back();
+  }
+  row.parts.push_back(std::max(0.0, other));
+  return row;
+}
+
+}  // namespace
 
 std::vector<Section> step_sections(const RunSet& runs) {
   constexpr std::size_t max_rows = 20;
@@ -50,6 +80,8 @@ std::vector<Section> step_sections(const RunSet& runs) {
         unlike.items.push_back(fmt::format("{}: {} of the step is communication, {}.", name,
                                            percent_text({communication->pending}), communication->by_muting()));
       if (table.rows.size() < max_rows) bars.rows.push_back(std::move(row));
+      for (int rank = 0; rank < record.world_ranks && bars.rows.size() < max_rank_rows; ++rank)
+        if (auto bar = rank_bar(record, rank, *step->value)) bars.rows.push_back(std::move(*bar));
       table.rows.push_back(std::move(cells));
     }
   if (table.rows.empty()) return {};

@@ -1,0 +1,350 @@
+# Measures the steps of a PyTorch job from inside its own processes: where a step's time goes, by hooks around what the
+# main thread calls. What it finds goes into a page of memory that `assay watch` reads, so that the job never waits for
+# the watcher and nothing is lost if the job is killed. Nothing here may fail the job: a hook that cannot be set is
+# absent, with its reason.
+import faulthandler
+import functools
+import importlib.util
+import json
+import mmap
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+
+# As harness/watch/ranks.cpp reads them.
+MAGIC = 0x3159535341
+STATE_BYTES = 4096
+CAPACITY = 16384
+STEP = struct.Struct("<11d")
+COUNT, COMMAND, ENTERED, NAME = 8, 16, 24, 64
+NAME_BYTES = 64
+DATA, BACKWARD, COMMUNICATION, OPTIMIZER, CHECKPOINT = range(5)
+BLOCK = 25       # steps of a block with all hooks, and of one with only the step's end
+BLOCKS = 12      # of which every second has all hooks; from then on all steps have them
+COLLECTIVES = ("all_reduce", "reduce", "broadcast", "all_gather", "all_gather_into_tensor", "reduce_scatter",
+               "reduce_scatter_tensor", "all_to_all", "all_to_all_single", "gather", "scatter", "barrier", "send", "recv",
+               "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list", "monitored_barrier")
+
+NAN = float("nan")
+now = time.perf_counter
+this_thread = threading.get_ident
+
+
+class Steps:
+    """The steps of this process. One main thread makes them; what other threads call is not timed."""
+
+    def __init__(self):
+        self.on = False            # the hooks around the parts
+        self.thread = threading.main_thread().ident
+        self.parts = [0.0] * 5
+        self.inner = 0.0           # time of the timed calls inside of the current one
+        self.backwards = 0
+        self.last_gradient = 0.0   # when the last parameter had its gradient, and `inner` then
+        self.inner_then = 0.0
+        self.splits = False        # whether what follows in backward is waiting for others
+        self.main = None           # the optimizer whose step ends a step
+        self.optimizer_began = self.optimizer_inner = self.backward_ended = 0.0
+        self.began = None          # when the last step ended
+        self.cpu = self.ready = 0.0
+        self.schedule = -1         # of the kernel's scheduler, about this thread
+        self.count = 0
+        self.entered = 0
+        self.memory = None
+        self.connection = None
+        self.absent = {}
+        self.loaders = {}
+
+    # ---- what the watcher sees
+
+    def connect(self, torch):
+        """Gives the watcher the memory that steps are written to. Called at the first step or collective."""
+        address = os.environ.get("ASSAY_WATCH", "")
+        pages = os.memfd_create("assay-steps")
+        stacks = os.memfd_create("assay-stacks")
+        os.ftruncate(pages, STATE_BYTES + CAPACITY * STEP.size)
+        self.memory = mmap.mmap(pages, STATE_BYTES + CAPACITY * STEP.size)
+        struct.pack_into("<Q", self.memory, 0, MAGIC)
+        hello = json.dumps(self.hello(torch, self.stack_signal(stacks))).encode()
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.settimeout(1)
+        connection.connect("\0" + address)
+        socket.send_fds(connection, [hello], [pages, stacks])
+        os.close(pages)
+        self.connection = connection   # open as long as the process: its end tells the watcher
+
+    def stack_signal(self, file):
+        """A signal upon which the stack is written to the file, even if the interpreter is stuck; 0: none is free."""
+        for number in range(signal.SIGRTMAX - 2, signal.SIGRTMIN + 2, -1):
+            if signal.getsignal(number) == signal.SIG_DFL:
+                faulthandler.register(number, file=file, all_threads=False, chain=False)
+                return number
+        return 0
+
+    def hello(self, torch, stack_signal):
+        said = {"pid": os.getpid(), "rank": number_of("RANK"), "world": number_of("WORLD_SIZE"),
+                "local_rank": number_of("LOCAL_RANK"), "threads": torch.get_num_threads(),
+                "torch": str(torch.__version__), "python": sys.version.split()[0], "cpus": len(os.sched_getaffinity(0)),
+                "stack_signal": stack_signal, "absent": self.absent, "loaders": list(self.loaders.values())[:8],
+                "cuda": False, "parameters": 0}
+        if self.main is not None:
+            parameters = [one for group in self.main.param_groups for one in group["params"]]
+            said["parameters"] = len(parameters)
+            said["cuda"] = any(getattr(one, "is_cuda", False) for one in parameters)
+        return said
+
+    # ---- steps
+
+    def optimizer_begins(self, optimizer, *_):
+        if self.main is None:
+            self.main = optimizer
+            self.watch_gradients(optimizer)
+        self.optimizer_inner = self.inner
+        self.optimizer_began = now()
+
+    def optimizer_ended(self, optimizer, *_):
+        end = now()
+        if self.on and this_thread() == self.thread:
+            if self.backward_ended > self.optimizer_began:   # forward and backward were the optimizer's closure
+                self.optimizer_began, self.optimizer_inner = self.backward_ended, self.inner
+            took = end - self.optimizer_began
+            self.parts[OPTIMIZER] += took - (self.inner - self.optimizer_inner)
+            self.inner = self.optimizer_inner + took
+        if optimizer is self.main:
+            self.step_ended(end)
+
+    def step_ended(self, end):
+        cpu, ready = time.thread_time(), self.ready_seconds()
+        if self.began is None:
+            import torch
+            self.thread = this_thread()
+            if self.memory is None and not self.try_connect(torch):
+                return
+            self.began = end
+            ready = self.ready_seconds()
+        else:
+            parts = self.parts
+            STEP.pack_into(self.memory, STATE_BYTES + (self.count % CAPACITY) * STEP.size, end, end - self.began, *parts,
+                           cpu - self.cpu, ready - self.ready, 1.0 if self.on else 0.0, self.backwards)
+            self.count += 1
+            struct.pack_into("<Q", self.memory, COUNT, self.count)
+        self.began, self.cpu, self.ready = end, cpu, ready
+        self.parts = [0.0] * 5
+        self.backwards = 0
+        block = self.count // BLOCK
+        self.on = (block >= BLOCKS or block % 2 == 0) and self.memory[COMMAND] == 0
+
+    def ready_seconds(self):
+        """How long this thread has been ready to run and had no CPU; NaN where the kernel does not tell."""
+        if self.schedule < 0:
+            return NAN
+        return 1e-9 * int(os.pread(self.schedule, 80, 0).split()[1])
+
+    def try_connect(self, torch):
+        try:
+            self.schedule = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            pass
+        try:
+            self.connect(torch)
+            return True
+        except Exception:
+            # Nobody listens, or in another network: from now on the job is as if it were not watched.
+            self.began = None
+            self.main = self   # never an optimizer
+            return False
+
+    def watch_gradients(self, optimizer):
+        """In a job of several ranks, backward goes on in C++ when the last gradient is there, and waits for others. The
+        parameter that comes last is found in the first backward, and only it is watched afterwards."""
+        if (number_of("WORLD_SIZE") or 1) < 2:
+            return
+        try:
+            parameters = [one for group in optimizer.param_groups for one in group["params"] if one.requires_grad]
+            if any(type(one).__name__ == "DTensor" for one in parameters):
+                self.absent["own_backward"] = "its parameters are DTensors (FSDP2)"
+                return
+            self.candidates = [(one, one.register_post_accumulate_grad_hook(self.gradient_is_there))
+                               for one in parameters]
+        except Exception as error:
+            self.absent["own_backward"] = str(error)[:200]
+
+    candidates = ()
+    last_parameter = None
+
+    def gradient_is_there(self, parameter):
+        self.last_gradient = now()
+        self.inner_then = self.inner
+        self.last_parameter = parameter
+
+    def settle_on_last_parameter(self):
+        for parameter, handle in self.candidates:
+            if parameter is not self.last_parameter:
+                handle.remove()
+        self.candidates = ()
+        self.splits = True
+
+    def backward(self, call):
+        @functools.wraps(call)
+        def timed(*args, **kwargs):
+            if not self.on or this_thread() != self.thread:
+                return call(*args, **kwargs)
+            outer, self.inner, self.last_gradient = self.inner, 0.0, 0.0
+            began = now()
+            try:
+                return call(*args, **kwargs)
+            finally:
+                ended = now()
+                waited = 0.0
+                if self.last_gradient >= began:
+                    if self.candidates:
+                        self.settle_on_last_parameter()
+                    if self.splits:
+                        waited = max(0.0, ended - self.last_gradient - (self.inner - self.inner_then))
+                self.parts[COMMUNICATION] += waited
+                self.parts[BACKWARD] += ended - began - self.inner - waited
+                self.inner = outer + ended - began
+                self.backwards += 1
+                self.backward_ended = ended
+        return timed
+
+    def timed(self, call, part):
+        @functools.wraps(call)
+        def timed(*args, **kwargs):
+            if not self.on or this_thread() != self.thread:
+                return call(*args, **kwargs)
+            outer, self.inner = self.inner, 0.0
+            began = now()
+            try:
+                return call(*args, **kwargs)
+            finally:
+                took = now() - began
+                self.parts[part] += took - self.inner
+                self.inner = outer + took
+        return timed
+
+    def collective(self, call, name):
+        inside = self.timed(call, COMMUNICATION)
+        said = name.encode()[:NAME_BYTES - 1].ljust(NAME_BYTES, b"\0")
+
+        @functools.wraps(call)
+        def entered(*args, **kwargs):
+            if self.memory is not None and this_thread() == self.thread:
+                self.entered += 1
+                struct.pack_into("<Q", self.memory, ENTERED, self.entered)
+                self.memory[NAME:NAME + NAME_BYTES] = said
+            return inside(*args, **kwargs)
+        return entered
+
+    def forget(self):
+        """In a forked child: it is not the rank, whatever it calls."""
+        self.on = False
+        self.thread = None
+        self.main = self
+        self.began = None
+        self.memory = None
+        if self.schedule >= 0:
+            os.close(self.schedule)
+            self.schedule = -1
+        if self.connection is not None:
+            os.close(self.connection.detach())
+            self.connection = None
+
+
+def number_of(name):
+    """An environment variable as a number; None without one."""
+    try:
+        return int(os.environ[name])
+    except (KeyError, ValueError):
+        return None
+
+
+def attach(torch):
+    """Sets every hook that this torch allows."""
+    steps = Steps()
+    os.register_at_fork(after_in_child=steps.forget)
+
+    def layer(name, put):
+        try:
+            put()
+        except Exception as error:
+            steps.absent[name] = f"{type(error).__name__}: {error}"[:200]
+
+    def optimizers():
+        from torch.optim import optimizer
+        optimizer.register_optimizer_step_pre_hook(steps.optimizer_begins)
+        optimizer.register_optimizer_step_post_hook(steps.optimizer_ended)
+
+    def backward():
+        torch.autograd.backward = steps.backward(torch.autograd.backward)
+
+    def loaders():
+        from torch.utils.data import dataloader
+        iterator = dataloader._BaseDataLoaderIter
+        iterator.__next__ = steps.timed(iterator.__next__, DATA)
+        begin = dataloader.DataLoader.__iter__
+
+        @functools.wraps(begin)
+        def seen(loader):
+            steps.loaders[id(loader)] = {"workers": int(loader.num_workers), "batch": loader.batch_size or 0}
+            return begin(loader)
+        dataloader.DataLoader.__iter__ = steps.timed(seen, DATA)
+
+    def collectives():
+        import torch.distributed as distributed
+        if not distributed.is_available():
+            return
+        from torch.distributed import distributed_c10d
+        for name in COLLECTIVES:
+            call = getattr(distributed_c10d, name, None)
+            if call is None:
+                continue
+            wrapped = steps.collective(call, name)
+            for module in (distributed_c10d, distributed):
+                if getattr(module, name, None) is call:
+                    setattr(module, name, wrapped)
+        work = distributed_c10d.Work
+        work.wait = steps.timed(work.wait, COMMUNICATION)
+
+    def checkpoints():
+        torch.save = steps.timed(torch.save, CHECKPOINT)
+
+    for name, put in (("steps", optimizers), ("backward", backward), ("data_wait", loaders),
+                      ("collectives", collectives), ("checkpoints", checkpoints)):
+        layer(name, put)
+
+
+class _Waiting:
+    """Finds nothing by itself: it notices that torch is being imported."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "torch":
+            return None
+        if _Waiting not in sys.meta_path:
+            return None
+        sys.meta_path.remove(_Waiting)
+        spec = importlib.util.find_spec("torch")
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            try:
+                del spec.loader.exec_module
+                attach(module)
+            except Exception:
+                pass
+        try:
+            spec.loader.exec_module = exec_module
+        except Exception:
+            pass
+        return spec
+
+
+def wait_for_torch():
+    sys.meta_path.insert(0, _Waiting)

@@ -1,0 +1,92 @@
+// What the hook in the processes of a job (hook/assay_watch.py) tells the watcher.
+#pragma once
+
+#include "harness/core/files.h"
+#include "harness/watch/steps.h"
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::watch {
+
+// As a rank describes itself when it makes its first step.
+struct RankInfo {
+  pid_t pid = 0;
+  int rank = 0, world = 1;
+  int threads = 1;       // of torch
+  int cpus = 1;          // that it may use
+  int workers = 0;       // of the loader with most
+  int batch = 0;         // of that loader; 0: unknown
+  bool cuda = false;     // whether its parameters are on a GPU
+  int stack_signal = 0;  // upon which it writes its stack; 0: it cannot
+  std::string torch, python;
+  std::map<std::string, std::string> absent = {};  // hooks that could not be set, with the reason
+};
+
+// Reads the text of a hello; `next_rank` is its rank if it says none. Absent if it is none.
+std::optional<RankInfo> rank_info_from(const std::string& text, int next_rank);
+
+// The stack as faulthandler writes it, innermost call first: "wait (loader.py:7) < step (train.py:12)".
+std::string one_line_stack(const std::string& written);
+
+// One process that makes steps, from its hello on. Its memory is read without stopping it, and what it wrote is there
+// even if it was killed.
+class Rank {
+ public:
+  // Throws Error if the descriptors are not what a hook sends.
+  Rank(RankInfo info, Descriptor connection, Descriptor pages, Descriptor stacks);
+  ~Rank();
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  const RankInfo& info() const { return info_; }
+  const std::vector<Step>& steps() const { return steps_; }
+  // Takes the steps made since the last call; whether there were any.
+  bool take();
+  // Ends its hooks; steps are no longer written.
+  void tell_to_stop();
+  // How many collectives it has entered since its first step, and the last one's name.
+  std::uint64_t entered() const;
+  std::string collective() const;
+  // Its Python stack now, on one line; empty if it has ended or does not answer in `seconds`.
+  std::string stack(double seconds);
+  // Readable when the process has ended or become another program.
+  int connection() const { return connection_; }
+  bool gone() const { return gone_; }
+  void has_gone() { gone_ = true; }
+
+ private:
+  RankInfo info_;
+  Descriptor connection_, pages_, stacks_;
+  std::byte* memory_ = nullptr;
+  std::size_t size_ = 0;
+  std::uint64_t taken_ = 0;
+  bool gone_ = false;
+  std::vector<Step> steps_;
+};
+
+// Where hooks say hello: an abstract socket, so no folder has to be writable.
+class Meeting {
+ public:
+  // Throws Error.
+  Meeting();
+  // For the environment of the job.
+  const std::string& address() const { return address_; }
+  int fd() const { return listener_; }
+  // Those that have come since the last call. What is no hook of this user is turned away.
+  std::vector<std::unique_ptr<Rank>> accept(int next_rank);
+
+ private:
+  std::string address_;
+  Descriptor listener_;
+};
+
+}  // namespace assay::watch

@@ -1,0 +1,161 @@
+#include "harness/watch/steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace assay::watch {
+namespace {
+
+constexpr std::size_t min_steps = 3, max_warm_up = 10;
+constexpr std::size_t block_steps = 25, settling_steps = 5;  // hook/assay_watch.py: BLOCK
+constexpr double stall_sigmas = 3, min_sigma = 0.05;         // of the median
+
+std::size_t warm_up_of(std::size_t steps) { return std::min(max_warm_up, steps / 10); }
+
+double& of(Parts& parts, Part part) { return parts[static_cast<std::size_t>(part)]; }
+
+// The seconds of a step by part; the least that any rank spent in collectives is the communication.
+Parts parts_of(const Step& step, double communication) {
+  Parts parts{};
+  of(parts, Part::data_wait) = step.data_wait, of(parts, Part::forward) = step.forward();
+  of(parts, Part::backward) = step.backward, of(parts, Part::optimizer) = step.optimizer;
+  of(parts, Part::checkpoint) = step.checkpoint;
+  of(parts, Part::communication) = std::min(communication, step.communication);
+  of(parts, Part::waiting) = step.communication - of(parts, Part::communication);
+  return parts;
+}
+
+// Of a rank's own time, without what it waits for others.
+constexpr std::array own_parts = {Part::data_wait, Part::forward, Part::backward, Part::optimizer, Part::checkpoint};
+
+// The steps that every rank has made and that have parts on all of them: rank by rank.
+std::vector<std::vector<const Step*>> common_steps(const std::vector<RankSteps>& ranks) {
+  std::size_t most = ranks.front().steps.size();
+  for (const RankSteps& rank : ranks) most = std::min(most, rank.steps.size());
+  std::vector<std::vector<const Step*>> common(ranks.size());
+  for (std::size_t i = warm_up_of(most); i < most; ++i) {
+    if (!std::ranges::all_of(ranks, [i](const RankSteps& rank) { return rank.steps[i].parts; })) continue;
+    for (std::size_t r = 0; r < ranks.size(); ++r) common[r].push_back(&ranks[r].steps[i]);
+  }
+  return common;
+}
+
+std::optional<Straggler> straggler_of(const std::vector<RankSteps>& ranks,
+                                      const std::vector<std::vector<const Step*>>& common,
+                                      const std::vector<RankParts>& means) {
+  if (ranks.size() < 2 || common.front().empty()) return std::nullopt;
+  std::vector<double> slowest(ranks.size(), 0), behind(ranks.size(), 0);
+  const auto steps = static_cast<double>(common.front().size());
+  double saved = 0;
+  for (std::size_t i = 0; i < common.front().size(); ++i) {
+    std::size_t last = 0;
+    for (std::size_t r = 1; r < ranks.size(); ++r)
+      if (common[r][i]->own() > common[last][i]->own()) last = r;
+    std::vector<double> others;
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+      if (r != last) others.push_back(common[r][i]->own());
+    const double late = common[last][i]->own() - median(others);
+    slowest[last] += 1 / steps;
+    behind[last] += late / steps;
+    saved += late / steps;
+  }
+  const auto worst = static_cast<std::size_t>(std::ranges::max_element(behind) - behind.begin());
+  Straggler found{ranks[worst].rank, slowest[worst], saved, Part::forward};
+  double most = -1;
+  for (const Part part : own_parts) {
+    std::vector<double> others;
+    for (std::size_t r = 0; r < means.size(); ++r)
+      if (r != worst) others.push_back(means[r].parts[static_cast<std::size_t>(part)]);
+    const double late = means[worst].parts[static_cast<std::size_t>(part)] - median(others);
+    if (late > most) most = late, found.part = part;
+  }
+  return found;
+}
+
+Stalls stalls_of(const std::vector<double>& seconds, std::size_t first) {
+  Stalls stalls;
+  const double middle = median(seconds), sigma = std::max(robust_sigma(seconds), min_sigma * middle);
+  double above = 0, all = 0;
+  std::vector<std::int64_t> numbers;
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    all += seconds[i];
+    if (seconds[i] <= middle + stall_sigmas * sigma) continue;
+    above += seconds[i] - middle;
+    numbers.push_back(static_cast<std::int64_t>(first + i));
+  }
+  stalls.share = all > 0 ? above / all : 0;
+  stalls.count = static_cast<std::int64_t>(numbers.size());
+  if (numbers.empty()) return stalls;
+  stalls.first = numbers.front(), stalls.last = numbers.back();
+  std::map<std::int64_t, std::size_t> gaps;
+  for (std::size_t i = 1; i < numbers.size(); ++i) ++gaps[numbers[i] - numbers[i - 1]];
+  for (const auto& [gap, times] : gaps)
+    if (times >= 2 && 2 * times > numbers.size() - 1 && gap > 1) stalls.every = gap;
+  return stalls;
+}
+
+std::optional<Overhead> overhead_of(const std::vector<Step>& steps) {
+  std::vector<double> medians;  // of blocks with and without hooks in turn
+  for (std::size_t begin = 0; begin + block_steps <= steps.size(); begin += block_steps) {
+    const bool with = (begin / block_steps) % 2 == 0;
+    std::vector<double> seconds;
+    for (std::size_t i = begin + settling_steps; i < begin + block_steps; ++i)
+      if (steps[i].parts == with) seconds.push_back(steps[i].total);
+    if (seconds.size() < block_steps - settling_steps) break;
+    medians.push_back(median(seconds));
+  }
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i + 1 < medians.size(); i += 2) ratios.push_back(medians[i] / medians[i + 1] - 1);
+  if (ratios.size() < 2) return std::nullopt;
+  return Overhead{median(ratios), median_interval(ratios)};
+}
+
+}  // namespace
+
+double JobSteps::mean_share(double RankParts::*of) const {
+  double sum = 0;
+  for (const RankParts& rank : ranks) sum += rank.step > 0 ? rank.*of / rank.step : 0;
+  return ranks.empty() ? 0 : sum / static_cast<double>(ranks.size());
+}
+
+std::optional<JobSteps> steps_of_job(const std::vector<RankSteps>& all) {
+  std::vector<RankSteps> ranks;
+  for (const RankSteps& rank : all)
+    if (rank.steps.size() >= min_steps) ranks.push_back(rank);
+  if (ranks.empty()) return std::nullopt;
+  std::ranges::sort(ranks, {}, &RankSteps::rank);
+  JobSteps job;
+  for (const RankSteps& rank : ranks) job.count = std::max(job.count, static_cast<std::int64_t>(rank.steps.size()));
+  const std::vector<Step>& first = ranks.front().steps;
+  for (std::size_t i = warm_up_of(first.size()); i < first.size(); ++i)
+    job.seconds.push_back(first[i].total), job.ends.push_back(first[i].end);
+  job.summary = summarize(job.seconds);
+  job.p95 = quantile(job.seconds, 0.95);
+  job.stalls = stalls_of(job.seconds, warm_up_of(first.size()) + 1);
+  job.overhead = overhead_of(first);
+
+  const auto common = common_steps(ranks);
+  const auto steps = static_cast<double>(common.front().size());
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    RankParts means{ranks[r].rank, 0, {}, 0, 0};
+    for (std::size_t i = 0; i < common[r].size(); ++i) {
+      double least = common[r][i]->communication;
+      for (const auto& other : common) least = std::min(least, other[i]->communication);
+      const Step& step = *common[r][i];
+      const Parts parts = parts_of(step, least);
+      for (std::size_t p = 0; p < part_count; ++p) means.parts[p] += parts[p] / steps;
+      means.step += step.total / steps;
+      const double ready = step.ready.value_or(0);
+      means.ready += ready / steps;
+      means.off_cpu += std::max(0.0, step.own() - step.data_wait - step.checkpoint - step.cpu - ready) / steps;
+    }
+    job.step += means.step / static_cast<double>(ranks.size());
+    for (std::size_t p = 0; p < part_count; ++p) job.parts[p] += means.parts[p] / static_cast<double>(ranks.size());
+    job.ranks.push_back(means);
+  }
+  job.straggler = straggler_of(ranks, common, job.ranks);
+  return job;
+}
+
+}  // namespace assay::watch

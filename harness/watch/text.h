@@ -1,0 +1,42 @@
+// What `assay watch` prints: the end of a job, and where it is now.
+#pragma once
+
+#include "harness/sensors/job_sensor.h"
+#include "harness/watch/diagnosis.h"
+#include "harness/watch/steps.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::watch {
+
+struct Shown {
+  std::string name = {};
+  double seconds = 0;  // that were watched
+  JobUse use = {};
+  std::optional<JobSteps> steps = {};
+  std::string why_no_steps = {};  // if there are none
+  bool cuda = false;
+  std::vector<Diagnosis> found = {};
+  std::vector<std::string> sound = {};  // not_the_cause()
+  std::optional<double> items = {};     // per step, of all ranks
+  std::string unit = "items";
+  std::optional<double> flops = {};       // per step, of all ranks
+  std::vector<std::string> remarks = {};  // hooks that are absent, with the reason
+  std::string run = {};                   // where the record is; empty: it could not be written
+};
+
+// A screen of at most 100 columns, ended by a line break.
+std::string end_text(const Shown& shown);
+// The bars alone: of a step, and of each rank if there are several.
+std::string bars(const JobSteps& steps);
+// One line for a rank of a job that hangs, or is asked: its step, its last collective, its stack.
+struct Standing {
+  int rank = 0;
+  std::uint64_t steps = 0, entered = 0;
+  std::string collective, stack;
+};
+std::vector<std::string> standing_lines(const std::vector<Standing>& ranks);
+
+}  // namespace assay::watch

@@ -1,0 +1,2 @@
+"""Data of the stand-in."""
+from torch.utils import data
