@@ -174,7 +174,6 @@ Table figures_table(const Acceptance& acceptance) {
 
 // The collectives of each rail by itself: a row for each case.
 Table rail_groups_table(const Acceptance& acceptance) {
-  constexpr int darkest = 6;  // as of slow links
   Table table{"rail-groups", "All hosts at once on each rail: busbw", {{"case"}}, {}};
   std::map<std::string, std::vector<const RailGroup*>> cases;
   std::size_t rails = 0;
@@ -188,9 +187,8 @@ Table rail_groups_table(const Acceptance& acceptance) {
     std::vector<Cell>& row = table.rows.emplace_back(1 + rails, no_cell());
     row.front() = {one_line(with_titles(key), 200), key};
     for (const RailGroup* const one : groups) {
-      Cell& cell = row[1 + one->rail];
-      cell = {format_quantity(one->busbw, "B/s"), json_of(one->busbw)};
-      if (one->slow) cell.heat = darkest, cell.tone = Tone::bad;
+      row[1 + one->rail] = {format_quantity(one->busbw, "B/s"), json_of(one->busbw),
+                            one->slow ? Tone::bad : Tone::plain};
     }
   }
   return table;

@@ -236,9 +236,9 @@ TEST(AcceptTable, RailsAreInTheJsonAndOnThePage) {
   EXPECT_EQ(table.id, "rail-groups");
   ASSERT_EQ(table.rows.size(), 1u);
   EXPECT_EQ(table.rows[0][1].text, "9 GB/s");
-  EXPECT_EQ(table.rows[0][1].heat, 0);
+  EXPECT_EQ(table.rows[0][1].tone, Tone::plain);
   EXPECT_EQ(table.rows[0][2].text, "3 GB/s");
-  EXPECT_EQ(table.rows[0][2].heat, 6);
+  EXPECT_EQ(table.rows[0][2].tone, Tone::bad);
 }
 
 }  // namespace
