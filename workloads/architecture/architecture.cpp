@@ -40,8 +40,11 @@ std::int64_t Architecture::active_parameters() const { return sum(*this, &Weight
 
 double Architecture::stored_bits(const Weight& weight, double bits) const {
   if (!stored || !weight.linear() || (stored->experts_only && weight.part != Part::experts)) return bits;
-  const bool kept = std::ranges::any_of(
-      stored->kept, [&](const std::string& one) { return one == weight.name || one.ends_with("." + weight.name); });
+  // By their own names, or all of an attention block: "model.layers.0.self_attn".
+  const bool kept = std::ranges::any_of(stored->kept, [&](const std::string& one) {
+    const bool attention = weight.part == Part::attention && one.ends_with("attn");
+    return attention || one == weight.name || one.ends_with("." + weight.name);
+  });
   return kept ? bits : stored->linear_bits;
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace assay::architecture {
 
 namespace {
@@ -78,6 +80,10 @@ void read_vit(Members& members, Architecture& model) {
   const std::int64_t image = members.size_or("image_size", 224), patch = members.size_or("patch_size", 16);
   const std::int64_t channels = members.size_or("num_channels", 3);
   members.divides("patch_size", patch, image);
+  constexpr std::int64_t largest = 1 << 15;
+  if (std::max({image, patch, channels}) > largest)
+    members.cursor().error(fmt::format("image_size, patch_size and num_channels must be at most {}", largest));
+  if (!members.cursor().problems().empty()) return;
   model.patches = (image / patch) * (image / patch);
   model.positions = model.patches + 1;  // one of the class
   // PretrainedConfig's default is two labels.

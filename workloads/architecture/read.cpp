@@ -83,6 +83,20 @@ void read_members(Members& members, Architecture& model) {
   kind->read(members, model);
 }
 
+// Whether sums of parameters stay far within 64 bits, as members that are each of a possible size may not.
+bool is_countable(const Architecture& model) {
+  constexpr double most = 1e16;
+  double total = 0;
+  const auto add = [&](const std::vector<Weight>& weights, double times) {
+    for (const Weight& weight : weights)
+      total += times * static_cast<double>(weight.copies) * static_cast<double>(weight.in + 1) *
+               static_cast<double>(weight.out);
+  };
+  add(model.first, 1), add(model.last, 1);
+  for (const Layer& layer : model.kinds) add(layer.weights, static_cast<double>(max_layers));
+  return total <= most;
+}
+
 }  // namespace
 
 std::vector<std::string> known_types() {
@@ -112,6 +126,10 @@ Architecture read_architecture(const Json& json, const std::string& source, cons
     if (const auto outer = root.find("quantization_config"); outer && !outer->json().is_null()) stored = outer;
   if (stored) model.stored = read_quantization(*stored, model);
   problems.raise();
+  if (!is_countable(model)) {
+    root.error("the model has more parameters than can be counted");
+    problems.raise();
+  }
   if (inside) model.notes.emplace_back("only the language model of text_config is counted, not what sees or hears");
   for (const std::string& each : members.unknown())
     model.notes.push_back(

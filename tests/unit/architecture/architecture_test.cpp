@@ -89,6 +89,7 @@ TEST(Architecture, QuantisedWeightsAreCountedAsStored) {
                    8);
   EXPECT_DOUBLE_EQ(
       bits({{"quant_method", "gptq"}, {"bits", 4}, {"group_size", -1}, {"modules_to_not_convert", {"q_proj"}}}), 16);
+  EXPECT_DOUBLE_EQ(bits({{"quant_method", "awq"}, {"modules_to_not_convert", {"model.layers.0.self_attn"}}}), 16);
   const Architecture oss = published_architecture("gpt-oss-20b");
   for (const Weight& weight : oss.layer(0).weights)
     EXPECT_EQ(oss.stored_bits(weight, 16), weight.part == Part::experts ? 4.25 : 16) << weight.name;
