@@ -148,8 +148,9 @@ std::optional<JobSteps> steps_of_job(const std::vector<RankSteps>& all) {
       means.step += step.total / steps;
       const double ready = step.ready.value_or(0);
       means.ready += ready / steps;
-      means.off_cpu += std::max(0.0, step.own() - step.data_wait - step.checkpoint - step.cpu - ready) / steps;
+      means.off_cpu += (step.own() - step.data_wait - step.checkpoint - step.cpu - ready) / steps;
     }
+    means.off_cpu = std::max(0.0, means.off_cpu);
     job.step += means.step / static_cast<double>(ranks.size());
     for (std::size_t p = 0; p < part_count; ++p) job.parts[p] += means.parts[p] / static_cast<double>(ranks.size());
     job.ranks.push_back(means);
