@@ -3,6 +3,7 @@
 #include "cli/history/tonight.h"
 #include "cli/options.h"
 #include "harness/core/streams.h"
+#include "harness/history/series/split.h"
 #include "harness/json/json.h"
 #include "reports/history/document.h"
 #include "reports/render/render.h"
@@ -27,7 +28,8 @@ struct HistoryCheckFlags {
 };
 
 ExitCode check_branch(const HistoryCheckFlags& flags, store::Store& store, const history::History& main) {
-  const history::BranchComparison comparison = history::compare_branch(store.read(flags.branch), flags.branch, main);
+  const history::BranchComparison comparison = history::compare_branch(
+      history::split_by(store.read(flags.branch), main.options.split_by, "--split-by"), flags.branch, main);
   const report::Document document = history::branch_document(comparison, main);
   flags.outputs.write_pages(document);
   flags.outputs.write_json([&] { return dump_document(history::branch_json(comparison, main)); });

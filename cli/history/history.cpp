@@ -32,6 +32,8 @@ void JudgeFlags::add_to(CLI::App& app) {
   app.add_option("--tolerance", tolerance, "Changes below this never alarm")->capture_default_str();
   app.add_option("--false-alarms", false_alarms, "Highest share of unchanged nights that may alarm")
       ->capture_default_str();
+  app.add_option("--split-by", split_by, "Judge the nights of each value of this fact apart; give it every time")
+      ->type_name("FACT");
 }
 
 history::Options JudgeFlags::options(const char* verb) const {
@@ -45,6 +47,7 @@ history::Options JudgeFlags::options(const char* verb) const {
   history::Options options;
   options.tolerance = share("--tolerance", tolerance, 0);
   options.false_alarms = share("--false-alarms", false_alarms, 1e-4);
+  options.split_by = split_by;
   return options;
 }
 

@@ -19,9 +19,9 @@ std::filesystem::path store_path(const std::string& store);
 // with `flag`, for any other text.
 std::string moment_of(const std::string& flag, const std::string& text);
 
-// --tolerance and --false-alarms of the verbs that analyse.
+// --tolerance, --false-alarms and --split-by of the verbs that analyse.
 struct JudgeFlags {
-  std::string tolerance = "2%", false_alarms = "1%";
+  std::string tolerance = "2%", false_alarms = "1%", split_by;
 
   void add_to(CLI::App& app);
   // Throws UsageError, which begins with `verb`, for values out of range.

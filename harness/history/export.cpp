@@ -4,6 +4,7 @@
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/history/series/tracked.h"
+#include "harness/history/store/counts.h"
 #include "harness/json/members.h"
 #include "harness/runs/csv.h"
 
@@ -35,7 +36,7 @@ void write_csv(const store::Contents& contents, const Line& line) {
     for (const store::Point& point : series.points) {
       const store::Run& run = *runs.at(point.run);
       const store::SeriesIdentity& id = series.identity;
-      const double value = std::exp(point.log), within = point.within;
+      const double value = store::figure_of(id, point.log), within = point.within;
       const auto bound = [&](double sign) {
         return std::isnan(within) ? "" : fmt::format("{}", value * (1 + sign * within));
       };
@@ -75,7 +76,7 @@ void write_jsonl(const store::Contents& contents, const Line& line) {
       show({{"kind", "point"},
             {"series", i + 1},
             {"run", runs.at(point.run)->id},
-            {"value", std::exp(point.log)},
+            {"value", store::figure_of(series.identity, point.log)},
             {"within", std::isnan(point.within) ? Json() : Json(point.within)},
             {"choices", contents.facts[static_cast<std::size_t>(point.choices)]},
             {"disturbed", point.disturbed},
@@ -97,7 +98,7 @@ void write_otava(const store::Contents& contents, const Line& line) {
                                    contents.series.front().identity.machine));
     const int same = ++names[series.name];
     header += "," + csv_cell(same == 1 ? series.name : fmt::format("{} ({})", series.name, same));
-    for (const store::Point& point : series.points) rows[point.run][i] = std::exp(point.log);
+    for (const store::Point& point : series.points) rows[point.run][i] = store::figure_of(series.identity, point.log);
   }
   line(header);
   std::size_t written = 0, left_out = 0;

@@ -3,6 +3,7 @@
 #include "harness/core/text.h"
 #include "harness/history/event_json.h"
 #include "harness/history/series/kept.h"
+#include "harness/history/series/split.h"
 #include "harness/history/series/swaps.h"
 #include "harness/history/sight.h"
 #include "harness/json/json.h"
@@ -29,6 +30,9 @@ Arrival arrival_of(const std::vector<TrackedSeries>& series, const std::vector<s
   for (const MachineSwap& swap : machine_swaps(series))
     for (const auto& [older, newer] : swap.series)
       if (tonight(newer)) moved.insert(older);
+  std::set<std::int64_t> whole;  // some part of it arrived: the others were not to be expected
+  for (std::size_t i = 0; i < series.size(); ++i)
+    if (tonight(i)) whole.insert(whole_of(series[i].number));
   const auto mutes = mutes_in_force(decisions, *arrival.last);
   const auto muted = [&](std::size_t i) {
     return std::ranges::any_of(mutes, [&](const auto& mute) { return matches(mute.first, series[i].name); });
@@ -39,7 +43,7 @@ Arrival arrival_of(const std::vector<TrackedSeries>& series, const std::vector<s
     const auto at = series[i].at_or_before(*arrival.last - 1);
     if (!at || series[i].track.nights[*at] < from || renewed.contains(i)) continue;
     const bool arrived = tonight(i);
-    if (!arrived && muted(i)) continue;
+    if (!arrived && (muted(i) || whole.contains(whole_of(series[i].number)))) continue;
     ++arrival.expected;
     if (arrived || moved.contains(i)) ++arrival.arrived;
     if (!arrived) (moved.contains(i) ? arrival.replaced : arrival.silent).push_back(i);
@@ -69,7 +73,7 @@ History judged(History history) {
 
 History read_history(store::Store& store, const Options& options, bool from_scratch) {
   History history;
-  history.contents = store.read();
+  history.contents = split_by(store.read(), options.split_by, "--split-by");
   history.series = tracked_series(history.contents);
   history.groups = tracked_groups(history.series);
   history.options = options;

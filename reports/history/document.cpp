@@ -58,7 +58,9 @@ std::string nights_text(Night before, Night after) { return date_text(before) + 
 std::string why(const Event& event) {
   if (!event.decision.empty()) return event.decision;
   if (!event.culprit.empty()) return "since " + event.culprit;
-  return event.detail.empty() ? event.blame.sentence : event.detail;
+  if (event.detail.empty() || event.blame.sentence.empty())
+    return event.detail.empty() ? event.blame.sentence : event.detail;
+  return event.detail + "; " + event.blame.sentence;
 }
 
 const std::vector<report::Column>& event_columns() {
@@ -310,7 +312,11 @@ Section series_section(const History& history, const std::vector<std::size_t>& c
     const SeriesState& state = history.analysis.series[index];
     const auto from = view.since ? one.at_or_after(*view.since) : std::optional<std::size_t>(0);
     if (!from || (table.rows.size() == max_rows && ++left_out > 0)) continue;
-    const auto cell = [&](double value) { return report::quantity_cell({one.figure(value), {}}, one.identity.unit); };
+    const auto cell = [&](double value) {
+      Cell made = report::quantity_cell({one.figure(value), {}}, one.identity.unit);
+      if (one.track.count) made.text = fmt::format("{}", one.figure(value));  // every digit counts
+      return made;
+    };
     table.rows.push_back({text_cell(one.name), count_cell(one.track.nights.size() - *from),
                           cell(one.track.values[*from]), cell(one.track.values.back()), report::share_cell(state.sigma),
                           share(smallest_alarm(state, history.options))});

@@ -48,6 +48,45 @@ class Check(HistoryCase):
         self.assertIn("git bisect start c41 c40", commands)
         self.assertIn("assay ab", commands)
 
+    def test_a_count_is_an_event_the_same_night(self):
+        rows = [",".join(["time", "machine", "case", "metric", "unit", "better", "value", "commit"])]
+        for night in range(31):
+            for case, metric, value in (("parse", "instructions", 123456789012 if night < 30 else 123580246789),
+                                        ("parse", "allocations", 0 if night < 30 else 5), ("sort", "allocations", 7)):
+                rows.append(f"{date(night)}T02:00:00Z,node1,{case},{metric},1,lower,{value},c{night}")
+        file = self.write("counts.csv", "\n".join(rows) + "\n")
+        self.assertEqual(self.assay("import", "csv", file, "--out", "runs").returncode, 0)
+        self.history("add", "runs")
+        report = self.check(code=1)
+        events = {event["detail"]: event for event in self.open_events(report)}
+        both = [event for event in events.values() if len(event["series"]) == 2]
+        self.assertEqual(len(both), 1, events)  # one gap, one event
+        self.assertEqual((both[0]["from"]["commit"], both[0]["to"]["commit"]), ("c29", "c30"))
+        self.assertEqual(both[0]["detail"], "5 instead of 0")
+        self.assertIn("5 instead of 0", self.history("check", code=1).stdout)
+        self.assertIn("123580246789", self.history("report", "--series", "parse").stdout)
+        exported = self.history("export", "--format", "csv").stdout
+        self.assertIn("123456789012", exported)
+        self.assertIn("instructions,1,lower,123580246789,", exported)
+
+    def test_known_states_split_by_a_fact(self):
+        def power(machine, night):
+            return {"power": "saving" if night // 9 % 2 else "full"}
+
+        def state(machine, case, night):
+            return math.log(0.8) if night // 9 % 2 else 0
+
+        self.add(range(44), step=state, facts=power)
+        # Apart, neither state has changed, and the state of tonight is all that was expected.
+        report = self.check("--split-by", "power")
+        self.assertEqual((report["events"], report["missing"]), ([], 0))
+        self.assertIn("imported/gemm/n=0 throughput (power=saving)",
+                      self.history("report", "--split-by", "power", "--series", "n=0").stdout)
+        self.assertTrue(json.loads(self.assay("history", "check", "--store", "h.db", "--json").stdout)["events"])
+        done = self.assay("history", "check", "--store", "h.db", "--split-by", "powr")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('--split-by: no run has the fact "powr"; did you mean "power"?', done.stderr)
+
     def test_new_fails_once(self):
         self.add(range(50), step=slower)
         self.check("--new", code=1)

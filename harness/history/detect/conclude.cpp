@@ -1,4 +1,5 @@
 // What is said of a series after its last night.
+#include "harness/history/detect/counts.h"
 #include "harness/history/detect/detectable.h"
 #include "harness/history/detect/regimes.h"
 #include "harness/history/detect/split_track.h"
@@ -105,6 +106,11 @@ std::optional<Comparison> compare(const Track& track, const SeriesState& state, 
 
 void conclude(const Track& track, const Options& options, const NightSummary& night, SeriesState& state) {
   if (track.nights.empty()) return;
+  if (track.count && !varies(track)) {
+    state.detectable.reset();
+    if (track.nights.size() >= count_nights) state.detectable = std::log1p(count_tolerance);
+    return;
+  }
   state.detectable.reset();
   if (track.nights.size() >= min_nights)
     state.detectable = detectable_step(state.sigma, state.spread, options, night.tested);

@@ -107,11 +107,17 @@ void decide(std::vector<Walked>& walked, const Options& options, std::span<Night
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < nights.size(); ++i) {
     candidates.clear();
+    std::size_t exact = 0;
     for (const auto& [item, trial] : trials[i]) {
       Change& change = item->changes[trial->change].change;
-      if (!change.opened && may_alarm(*trial, options, nights[i].tested)) candidates.push_back({trial->p, &change});
+      if (change.opened) continue;
+      if (trial->exact)
+        change.opened = nights[i].night, ++exact;
+      else if (may_alarm(*trial, options, nights[i].tested))
+        candidates.push_back({trial->p, &change});
     }
     open_passing(candidates, options.false_alarms, nights[i].tested, nights[i]);
+    nights[i].opened += exact;
   }
 }
 

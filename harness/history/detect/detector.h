@@ -28,6 +28,7 @@ struct Track {
   // Nights from which on the hardware is another (a replaced GPU). Their values start a regime, which inherits the
   // noise of the regime before and is no event of the detector's.
   std::vector<Night> replaced = {};
+  bool count = false;  // a count, of which every night is judged by itself; see counts.h
 
   // The index of the first night from `night` on; their number if there is none.
   std::size_t index_of(Night night) const {
@@ -49,6 +50,7 @@ struct Options {
   double false_alarms = 0.01;  // the most nights without a real change on which anything may alarm: 1 in 100
   double tolerance = 0.02;     // smaller changes do not alarm
   unsigned threads = 2;        // the result is the same for any number
+  std::string split_by = {};   // the fact by whose values read_history() splits the series; analyse() has no use for it
 };
 
 enum class Stage : std::uint8_t {

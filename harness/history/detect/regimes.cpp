@@ -1,6 +1,7 @@
 // One series' life: lenient splits, nightly tests of the last one, and merging back.
 #include "harness/history/detect/regimes.h"
 
+#include "harness/history/detect/counts.h"
 #include "harness/history/detect/detectable.h"
 #include "harness/history/detect/large_step.h"
 #include "harness/history/detect/split_track.h"
@@ -17,7 +18,6 @@ constexpr std::size_t windows[] = {4, 5, 7, 10, 14, 20, 28, 40, 56};
 constexpr double split_p = 1e-3;    // of a split, times window_tests
 constexpr double window_tests = 4;  // the windows overlap: nine of them count as four tests
 constexpr double merge_p = 0.1;
-constexpr Night max_excursion = 45;     // nights
 constexpr Night memory = 365;           // of excursions
 constexpr std::size_t may_be_new = 28;  // the last values, which a step that is not found yet may have shifted
 constexpr std::size_t min_reference = 7;
@@ -315,7 +315,10 @@ class Walker : private SplitTrack {
 }  // namespace
 
 void walk(const Track& track, const Options& options, const WalkRange& range, Walked& walked) {
-  Walker(track, options, walked).run(range);
+  if (track.count && !varies(track))
+    walk_count(track, range, walked);
+  else
+    Walker(track, options, walked).run(range);
 }
 
 }  // namespace assay::history

@@ -28,6 +28,8 @@ struct WalkRange {
   bool refresh = false;  // estimate the noise on the first night: earlier values have changed
 };
 
+inline constexpr Night max_excursion = 45;  // nights after which a step that goes back has recovered, at most
+
 // Walks the nights of `range`. `walked` is what an earlier walk of the same track gave, or starts empty.
 void walk(const Track& track, const Options& options, const WalkRange& range, Walked& walked);
 

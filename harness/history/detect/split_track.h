@@ -32,6 +32,7 @@ struct Trial {
   // where the series was at least twice already, and not four times as long as ever before.
   bool usual = false;
   bool unsteady = false;  // two recoveries in 90 nights
+  bool exact = false;     // a count, which needs no statistics
   // What the step explains more than a straight line does, in variances of a night: little in a drift.
   double beyond_line = std::numeric_limits<double>::infinity();
 };

@@ -295,7 +295,17 @@ class Grouping {
     event.state = active ? EventState::open : alarmed ? EventState::recovered : EventState::small;
     if (active || !alarmed) event.closed.reset();
     event.subject = subject_of(event, series_, groups_);
+    event.detail = counted(event);
     return event;
+  }
+
+  // "5 instead of 0": counts are exact, and a share of nothing says nothing. Empty for other figures.
+  std::string counted(const Event& event) const {
+    if (event.series.empty() || !series_[event.series.front().series].track.count) return "";
+    const TrackedSeries& one = series_[event.series.front().series];
+    const auto before = one.at_or_before(event.last_before), after = one.at_or_after(event.first_after);
+    if (!before || !after) return "";
+    return fmt::format("{} instead of {}", one.figure(one.track.values[*after]), one.figure(one.track.values[*before]));
   }
 
   // Members of the groups that moved as the group did, though not enough to alarm by themselves.

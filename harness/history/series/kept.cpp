@@ -16,7 +16,7 @@ namespace assay::history {
 namespace {
 
 constexpr std::string_view form = "assay analysis 3";
-constexpr const char* cache_name = "analysis";
+const std::string cache_name = "analysis";
 // What is kept may lack this many nights: to analyse a few more costs less than to analyse twice.
 constexpr Night max_behind = 14;
 
@@ -136,7 +136,9 @@ std::vector<Track> tracks_until(std::span<const TrackedSeries> series, Night las
   for (const TrackedSeries& one : series) {
     const auto count = static_cast<std::ptrdiff_t>(one.track.count_until(last));
     Track track{{one.track.nights.begin(), one.track.nights.begin() + count},
-                {one.track.values.begin(), one.track.values.begin() + count}};
+                {one.track.values.begin(), one.track.values.begin() + count},
+                {},
+                one.track.count};
     for (const Night night : one.track.replaced)
       if (night <= last) track.replaced.push_back(night);
     tracks.push_back(std::move(track));
@@ -203,10 +205,11 @@ Analysis analyse_from(std::string& kept, std::span<const TrackedSeries> series, 
 
 Analysis analyse_store(store::Store& store, const store::Contents& contents, std::span<const TrackedSeries> series,
                        std::span<const TrackedGroup> groups, const Options& options, bool from_scratch) {
-  const std::string found = from_scratch ? std::string() : store.cached(cache_name, contents.revision).value_or("");
+  const std::string name = cache_name + (options.split_by.empty() ? "" : " by " + options.split_by);
+  const std::string found = from_scratch ? std::string() : store.cached(name, contents.revision).value_or("");
   std::string kept = found;
   Analysis analysis = analyse_from(kept, series, groups, options);
-  if (kept != found) store.cache(cache_name, contents.revision, kept);
+  if (kept != found) store.cache(name, contents.revision, kept);
   return analysis;
 }
 

@@ -1,6 +1,7 @@
 #include "harness/history/series/tracked.h"
 
 #include "harness/core/glob.h"
+#include "harness/history/store/counts.h"
 #include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
@@ -135,7 +136,7 @@ std::vector<std::vector<std::size_t>> chains(const store::Contents& contents) {
 }  // namespace
 
 double TrackedSeries::figure(double value) const {
-  return std::exp((value + offset) * (identity.better == Better::higher ? 1 : -1));
+  return store::figure_of(identity, (value + offset) * (identity.better == Better::higher ? 1 : -1));
 }
 
 std::optional<std::size_t> TrackedSeries::at_or_before(Night night) const {
@@ -176,7 +177,7 @@ std::vector<TrackedSeries> tracked_series(const store::Contents& contents) {
         if (const store::Series& older = contents.series[part]; !older.former.empty())
           one.former.push_back(fmt::format("{}: {}", machine_name(older.identity.machine), older.former));
       one.offset = offset;
-      one.track = {std::move(values.nights), std::move(values.values), {}};
+      one.track = {std::move(values.nights), std::move(values.values), {}, store::is_count(one.identity)};
       one.runs = std::move(values.runs);
       one.choices = std::move(values.choices);
       if (const auto nights = replaced.find(one.identity.machine); nights != replaced.end())
@@ -237,6 +238,7 @@ std::vector<TrackedGroup> tracked_groups(const std::vector<TrackedSeries>& serie
     group.group.members.push_back(i);
   };
   for (std::size_t i = 0; i < series.size(); ++i) {
+    if (series[i].track.count) continue;  // a group would hide how exact they are
     const store::SeriesIdentity& id = series[i].identity;
     const std::string machine = machine_name(id.machine);
     add(Kind::machine_family, id.machine, id.family, fmt::format("{} on {}", id.family, machine), i);

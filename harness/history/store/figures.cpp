@@ -1,6 +1,7 @@
 #include "harness/history/store/figures.h"
 
 #include "harness/core/text.h"
+#include "harness/history/store/counts.h"
 #include "harness/history/store/facts.h"
 #include "harness/json/json.h"
 #include "harness/record/comparable.h"
@@ -49,7 +50,7 @@ std::string why_broken(const Record& record) {
 
 // Half the interval's width, as a share of the figure.
 float within_of(const Metric& metric) {
-  if (!metric.ci95 || !std::isfinite(metric.ci95->low) || !std::isfinite(metric.ci95->high) ||
+  if (!metric.ci95 || *metric.value == 0 || !std::isfinite(metric.ci95->low) || !std::isfinite(metric.ci95->high) ||
       metric.ci95->low > metric.ci95->high)
     return std::numeric_limits<float>::quiet_NaN();
   return static_cast<float>((metric.ci95->high - metric.ci95->low) / 2 / *metric.value);
@@ -70,9 +71,9 @@ class Collector {
   bool add(const Record& record, const std::string& title) {
     std::set<std::string> seen;
     for (const Metric& metric : record.metrics) {
-      if (!metric.value || !std::isfinite(*metric.value) || *metric.value <= 0 || !seen.insert(metric.name).second)
-        continue;
-      add(record, metric, title);
+      if (!metric.value || !std::isfinite(*metric.value) || *metric.value < 0) continue;
+      const bool is_kept = *metric.value > 0 || is_count(metric.name, metric.unit);
+      if (is_kept && seen.insert(metric.name).second) add(record, metric, title);
     }
     return !seen.empty();
   }
@@ -106,7 +107,7 @@ class Collector {
     }
     const std::size_t i = place->second;
     const double within = within_of(metric);
-    run_.figures[i].log += std::log(*metric.value);
+    run_.figures[i].log += *metric.value > 0 ? std::log(*metric.value) : log_of_zero;
     run_.figures[i].disturbed = run_.figures[i].disturbed || disturbed(record);
     counts_[i] += 1;
     squares_[i] += within * within;

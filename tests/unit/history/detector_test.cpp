@@ -1,10 +1,8 @@
 // What the detector says of made-up series whose changes are known.
 #include "harness/history/detect/detector.h"
 #include "harness/history/bytes.h"
-#include "harness/history/detect/large_step.h"
-#include "harness/history/detect/noise.h"
 
-#include "harness/core/rng.h"
+#include "tests/unit/history/made_tracks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,74 +16,6 @@
 
 namespace assay::history {
 namespace {
-
-constexpr Night first_night = 20000;
-
-Night night(std::size_t i) { return first_night + static_cast<Night>(i); }
-
-// A series of independent normal noise of 1 %.
-class Made {
- public:
-  explicit Made(std::size_t nights, std::uint64_t seed = 1, double sigma = 0.01) : random_(seed, "detector test") {
-    for (std::size_t i = 0; i < nights; ++i) {
-      track_.nights.push_back(night(i));
-      track_.values.push_back(sigma * random_.normal(i));
-    }
-  }
-  // Multiplies the figures of nights first, ... last - 1.
-  Made& times(double factor, std::size_t first, std::size_t last = std::numeric_limits<std::size_t>::max()) {
-    for (std::size_t i = first; i < std::min(last, track_.values.size()); ++i) track_.values[i] += std::log(factor);
-    return *this;
-  }
-  Made& without(std::size_t first, std::size_t last) {
-    const auto cut = [&](auto& list) {
-      list.erase(list.begin() + static_cast<std::ptrdiff_t>(first), list.begin() + static_cast<std::ptrdiff_t>(last));
-    };
-    cut(track_.nights);
-    cut(track_.values);
-    return *this;
-  }
-  Made& replaced(std::size_t at) {
-    track_.replaced.push_back(night(at));
-    return *this;
-  }
-  operator Track() const { return track_; }
-
- private:
-  Rng random_;
-  Track track_;
-};
-
-// One series is judged as if it were one of 300.
-Options of_300(double tolerance = 0.02) { return {.false_alarms = 0.01 / 300, .tolerance = tolerance}; }
-
-SeriesState state_of(const Track& track, const Options& options = of_300()) {
-  return analyse(std::span(&track, 1), {}, options).series.at(0);
-}
-
-std::size_t alarms(const SeriesState& state) {
-  return static_cast<std::size_t>(
-      std::count_if(state.changes.begin(), state.changes.end(), [](const Change& c) { return c.opened.has_value(); }));
-}
-
-Track cut_after(Track track, Night last) {
-  while (!track.nights.empty() && track.nights.back() > last) {
-    track.nights.pop_back();
-    track.values.pop_back();
-  }
-  return track;
-}
-
-std::string bytes_of(const Analysis& analysis) {
-  std::string bytes;
-  for (const auto* states : {&analysis.series, &analysis.groups}) {
-    for (const SeriesState& state : *states) bytes += to_bytes(state);
-  }
-  for (const NightSummary& s : analysis.nights)
-    bytes += std::to_string(s.night) + " " + std::to_string(s.tested) + " " + std::to_string(s.opened) + " " +
-             std::to_string(s.threshold) + "\n";
-  return bytes;
-}
 
 TEST(HistoryDetector, FindsAStep) {
   for (const double factor : {0.95, 1.05}) {
@@ -241,108 +171,6 @@ TEST(HistoryDetector, SuspectsALargeStepTheSameNight) {
   EXPECT_TRUE(state_of(cut_after(track, night(251))).changes.empty());
   EXPECT_TRUE(state_of(cut_after(track, night(249))).changes.empty());
   EXPECT_TRUE(state_of(Made(300).times(0.7, 250)).changes.at(0).same_night);
-}
-
-TEST(HistoryDetector, SuspectsTheTwentyLargestOfANight) {
-  std::vector<Track> tracks;
-  for (std::uint64_t seed = 0; seed < 30; ++seed)
-    tracks.push_back(Made(100, seed, 0.002).times(0.9 - 0.01 * static_cast<double>(seed), 99));
-  const Analysis analysis = analyse(tracks, {}, {});
-  for (std::size_t i = 0; i < tracks.size(); ++i) EXPECT_EQ(analysis.series[i].changes.size(), i < 10 ? 0u : 1u) << i;
-}
-
-TEST(HistoryDetector, AYoungSeriesOfASmallRangeIsNoSuspect) {
-  Track track = Made(16);
-  for (std::size_t i = 0; i < 15; ++i) track.values[i] = i % 2 == 0 ? 0.01 : -0.01;
-  track.values[15] = -0.03;  // beyond all, yet only two deviations away
-  EXPECT_TRUE(state_of(track).changes.empty());
-  track.values[15] = -0.08;
-  EXPECT_EQ(state_of(track).changes.size(), 1u);
-}
-
-TEST(HistoryDetector, FindsALargeStepOfAYoungSeriesInFourNights) {
-  const Options of_7{.false_alarms = 0.01 / 7};
-  std::size_t found = 0, again = 0;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const Track once = Made(34, seed, 0.04).times(0.8, 30);
-    found += alarms(state_of(once, of_7));
-    again += alarms(state_of(Made(60, seed, 0.04).times(0.8, 30).times(0.8, 56), of_7)) == 2 ? 1 : 0;
-    EXPECT_EQ(alarms(state_of(cut_after(once, night(32)), of_7)), 0u);
-    // Ten thousand series need more nights.
-    EXPECT_EQ(alarms(state_of(once, {.false_alarms = 0.01 / 10000})), 0u);
-  }
-  EXPECT_GE(found, 18u);
-  EXPECT_GE(again, 18u);
-}
-
-TEST(HistoryDetector, TheRuleForLargeStepsNeedsAllNightsBeyondTheRange) {
-  std::vector<double> before;
-  for (int i = 0; i < 30; ++i) before.push_back(0.01 * (i % 3 - 1));
-  const std::vector<double> far = {0.06, 0.07, 0.08, 0.06}, one_back = {0.06, 0.07, 0.0, 0.06}, near(4, 0.015);
-  const double p = large_step_p(far, before);
-  EXPECT_GT(p, 0);
-  EXPECT_LT(p, 1e-3);
-  EXPECT_EQ(large_step_p(one_back, before), 1);
-  EXPECT_EQ(large_step_p(near, before), 1);                          // within 2.5 deviations
-  EXPECT_EQ(large_step_p(std::span(far).first(3), before), 1);       // too few nights
-  EXPECT_EQ(large_step_p(far, std::span(before).first(14)), 1);      // or nights before
-  EXPECT_GT(large_step_p(far, std::span(before).first(15)), p);      // whose range may be small by chance
-  EXPECT_LT(large_step_p(std::vector<double>(8, 0.06), before), p);  // more nights say more
-  const std::vector<double> down = {-0.06, -0.07, -0.08, -0.06};
-  EXPECT_DOUBLE_EQ(large_step_p(down, before), p);
-  before[20] = 0.5;  // an outlier
-  EXPECT_NEAR(large_step_p(far, before), p, 1e-9);
-  before[21] = 0.5;
-  EXPECT_EQ(large_step_p(far, before), 1);
-}
-
-TEST(HistoryDetector, AStepThatIsNotFoundYetIsNoNoise) {
-  Made made(40);
-  const Track clean = made, stepped = made.times(1.1, 25);
-  const Track noise = Made(40);
-  EXPECT_EQ(step_within(stepped.values, 4), 25u);
-  EXPECT_EQ(step_within(clean.values, 4), 0u);
-  EXPECT_EQ(step_within(std::span(stepped.values).first(26), 4), 0u);  // one value is no side
-  // An outlier is no step.
-  Track one = noise;
-  one.values[20] = 3;
-  EXPECT_EQ(step_within(one.values, 4), 0u);
-}
-
-TEST(HistoryDetector, ASlowChangeIsNoStep) {
-  std::size_t opened = 0;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    Made made(335, seed);
-    for (std::size_t i = 0; i < 335; ++i) made.times(std::exp(-0.08 * static_cast<double>(i) / 335), i, i + 1);
-    opened += alarms(state_of(made));
-  }
-  EXPECT_LE(opened, 1u);
-}
-
-TEST(HistoryDetector, AStateThatASeriesCameBackFromTwiceIsKnown) {
-  const Made two = Made(335).times(0.9, 60, 70).times(0.9, 100, 112);
-  EXPECT_EQ(alarms(state_of(two)), 2u);  // while it is learned
-  // A third stay, twice as long, and the return are no events; nor is one after months.
-  EXPECT_EQ(alarms(state_of(Made(two).times(0.9, 150, 175))), 2u);
-  EXPECT_EQ(alarms(state_of(Made(two).times(0.9, 300, 312))), 2u);
-  // Another level is; so is the same one, if it lasts longer than a state may.
-  EXPECT_EQ(alarms(state_of(Made(two).times(0.7, 150))), 3u);
-  const SeriesState state = state_of(Made(two).times(0.9, 150));
-  EXPECT_EQ(alarms(state), 3u);
-  EXPECT_GE(*state.changes.back().opened, night(150 + 45));
-}
-
-TEST(HistoryDetector, CountsStaysAtALevel) {
-  std::vector<double> values(60, 0.0);
-  for (const std::size_t first : {10, 30})
-    for (std::size_t i = 0; i < 5; ++i) values[first + i] = 0.1;
-  values[32] = 0;                 // one night elsewhere does not end a stay
-  values[50] = values[51] = 0.1;  // two nights are none
-  const Visits visits = visits_in(values, 0.1, 0.1);
-  EXPECT_EQ(visits.count, 2u);
-  EXPECT_EQ(visits.longest, 5u);
-  EXPECT_EQ(visits_in(values, -0.1, -0.1).count, 0u);
-  EXPECT_EQ(visits_in(values, 0.3, 0.3).count, 0u);
 }
 
 TEST(HistoryDetector, SuspectsASecondLargeStepWhileTheFirstIsTested) {

@@ -1,5 +1,7 @@
 // Series of a store as the detector sees them.
 #include "harness/core/error.h"
+#include "harness/history/series/split.h"
+#include "harness/history/store/counts.h"
 #include "tests/unit/history/made.h"
 
 #include <gtest/gtest.h>
@@ -113,6 +115,38 @@ TEST(Dates, AreDaysAndNothingElse) {
   EXPECT_EQ(parse_date("2024-10-04", "x"), first_night);
   for (const char* text : {"2024-02-30", "24-10-04", "2024-10-04T00:00:00Z", "", "tomorrow"})
     EXPECT_THROW(parse_date(text, "x"), UsageError) << text;
+}
+
+TEST(TrackedSeries, SplitsSeriesByAFact) {
+  Made made;
+  for (int night = 0; night < 6; ++night) {
+    made.run("node1", night, night == 0 ? store::Facts{} : store::Facts{{"power", night % 2 ? "full" : "saving"}});
+    made.point(made.series("node1", "gemm/n=1"), 100 + night);
+    made.point(made.series("node1", "gemm/n=2"), 200 + night);
+  }
+  EXPECT_EQ(split_by(made.contents, "", "p").series.size(), 2u);
+  const std::vector<TrackedSeries> series = tracked_series(split_by(made.contents, "power", "p"));
+  ASSERT_EQ(series.size(), 6u);  // "unknown", "full", "saving" of two cases
+  EXPECT_EQ(series[0].name, "node1: gemm/n=1 throughput (power=unknown)");
+  EXPECT_EQ(series[0].number, 1);
+  EXPECT_EQ(series[2].name, "node1: gemm/n=1 throughput (power=full)");
+  EXPECT_EQ(series[2].track.nights, (std::vector<Night>{first_night + 1, first_night + 3, first_night + 5}));
+  EXPECT_NEAR(series[2].figure(series[2].track.values[1]), 103, 1e-9);
+  EXPECT_EQ(series[4].track.nights.size(), 2u);
+  for (const TrackedSeries& one : series) EXPECT_EQ(whole_of(one.number), one.title.starts_with("gemm/n=1") ? 1 : 2);
+  EXPECT_THROW(split_by(made.contents, "powr", "p"), UsageError);
+}
+
+TEST(TrackedSeries, CountsKeepEveryDigitAndNought) {
+  EXPECT_TRUE(store::is_count("instructions", "1"));
+  EXPECT_TRUE(store::is_count("anything", "count"));
+  EXPECT_FALSE(store::is_count("time", "s"));
+  store::SeriesIdentity count, time;
+  count.metric = "allocations";
+  for (const double figure : {1.0, 7.0, 123456789012.0, 987654321098765.0})
+    EXPECT_EQ(store::figure_of(count, std::log(figure)), figure);
+  EXPECT_EQ(store::figure_of(count, store::log_of_zero), 0);
+  EXPECT_EQ(store::figure_of(time, std::log(2.5)), std::exp(std::log(2.5)));
 }
 
 }  // namespace

@@ -1,0 +1,61 @@
+// Which changes the detector finds in series from anywhere: a line per series on stdin, its name and natural logarithms
+// ("nan" where there is none); a line per series on stdout, its name and the places, from 0, from which on it differs.
+#include "harness/history/detect/detector.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace assay::history {
+namespace {
+
+// The places of alarms, and of returns from those that recovered.
+std::vector<Night> places(const SeriesState& state) {
+  std::vector<Night> all;
+  for (const Change& change : state.changes) {
+    if (!change.opened) continue;
+    all.push_back(change.first_after);
+    for (const SeriesState::Excursion& excursion : state.excursions)
+      if (change.stage == Stage::recovered && excursion.first == change.first_after) all.push_back(excursion.last + 1);
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+int run() {
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    std::string name;
+    if (!(words >> name)) continue;
+    Track track;
+    Night night = 0;
+    for (std::string word; words >> word; ++night) {
+      char* end = nullptr;
+      const double value = std::strtod(word.c_str(), &end);
+      if (*end != '\0') {
+        fmt::print(stderr, "history_changes: {}: \"{}\" is not a number\n", name, word);
+        return 2;
+      }
+      if (std::isfinite(value)) track.nights.push_back(night), track.values.push_back(value);
+    }
+    if (track.nights.empty()) {
+      fmt::print(stderr, "history_changes: {}: no numbers\n", name);
+      return 2;
+    }
+    fmt::print("{}", name);
+    for (const Night place : places(analyse(std::span(&track, 1), {}, {}).series.front())) fmt::print(" {}", place);
+    fmt::print("\n");
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace assay::history
+
+int main() { return assay::history::run(); }
