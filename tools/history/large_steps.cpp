@@ -177,7 +177,7 @@ void large_steps(std::size_t count, std::size_t quiet) {
     for (const bool earlier : {false, true}) young_steps(kind, 0.25, earlier, count);
   fmt::print(
       "\n## False alarms of stores of every size\n\nThe share of nights on which any series alarms, without a change: "
-      "4 % noise, nights 15 to {} of {} series and 15 to {} of {}; alarms in brackets.\n\n",
+      "4 % noise, nights 15 to {} of {} series and 15 to {} of {}; alarms in brackets, of which few say little.\n\n",
       young, 4 * quiet, nights, quiet);
   columns = heads("nights");
   columns.emplace_back("E-divisive, 7 series");

@@ -112,10 +112,12 @@ bool SplitTrack::leads_to_known(double shift, std::size_t regime, std::span<cons
 
 Visits SplitTrack::visits_to(double level, double shift, std::size_t regime, std::span<const double> earlier) const {
   Visits all = visits_in(earlier, level, shift);
+  // What counts as one stay may have been back for a few nights.
   const auto add = [&](std::span<const double> stay) {
-    if (!is_near(median_of(stay), level, shift)) return;
-    ++all.count;
-    all.longest = std::max(all.longest, stay.size());
+    const Visits inside = visits_in(stay, level, shift);
+    const bool is_there = is_near(median_of(stay), level, shift);
+    all.count += std::max<std::size_t>(inside.count, is_there ? 1 : 0);
+    all.longest = std::max({all.longest, inside.longest, is_there ? stay.size() : 0});
   };
   for (std::size_t k = 0; k < regime; ++k) add(between(starts_[k], starts_[k + 1]));
   for (const SeriesState::Excursion& e : state_.left_out) {

@@ -13,7 +13,7 @@ inline bool is_count(const SeriesIdentity& identity) { return is_count(identity.
 // What stands for the logarithm of a count of 0: its exponential is 0.
 inline constexpr double log_of_zero = -1000;
 
-// The figure of a logarithm. Counts are whole numbers, also after rounding twice.
+// The figure of a logarithm. Counts below 1e14 become the whole numbers that they were.
 double figure_of(const SeriesIdentity& identity, double log);
 
 }  // namespace assay::store
