@@ -25,7 +25,6 @@ constexpr OldSpelling old_spellings[] = {
     {"history alias", "history store alias", "1.1"},
     {"history compact", "history store compact", "1.1"},
     {"history salvage", "history store salvage", "1.1"},
-    {"history check --pr", "history check --branch", "1.1"},
     {"size --budget", "size --max-usd", "1.1"},
     {"size --gpus", "size --count", "1.1"},
     {"crosscheck --from", "crosscheck --min-bytes", "1.1"},

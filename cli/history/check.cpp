@@ -19,7 +19,7 @@ namespace assay::cli {
 namespace {
 
 struct HistoryCheckFlags {
-  std::string store, branch;
+  std::string store, branch, pr;
   JudgeFlags judge;
   Outputs outputs;
   history::CheckRules rules;
@@ -61,6 +61,7 @@ ExitCode analyse_again(const HistoryCheckFlags& flags) {
 
 ExitCode run_history_check(const HistoryCheckFlags& flags) {
   if (flags.again) return analyse_again(flags);
+  if (!flags.pr.empty()) return check_pull_request(flags.pr, flags.builds, flags.judge, flags.store, flags.outputs);
   const std::filesystem::path path = store_path(flags.store);
   if (!std::filesystem::exists(path))
     return with_reason("history check", ExitCode::no_data,
@@ -81,19 +82,11 @@ ExitCode run_history_check(const HistoryCheckFlags& flags) {
   flags.outputs.write_junit([&] { return report::render_junit(history::history_suite(history, outcome)); });
   flags.outputs.write_pages(document, history::short_document(history));
   flags.outputs.write_json([&] { return dump_document(history::history_json(history)); });
-  flags.outputs.print(document);
+  flags.outputs.print(history::terminal_document(history));
   return with_reason("history check", outcome.code, outcome.why);
 }
 
 }  // namespace
-
-ExitCode check_newest_night(const char* verb, store::Store& store, const history::Options& options) {
-  const history::History history = history::read_history(store, options);
-  history::save_events(store, history);
-  const history::Outcome outcome = history::outcome_of(history);
-  Outputs().print(history::history_document(history));
-  return with_reason(verb, outcome.code, outcome.why);
-}
 
 Command history_check_command(CLI::App& history) {
   auto flags = std::make_shared<HistoryCheckFlags>();
@@ -108,10 +101,13 @@ Command history_check_command(CLI::App& history) {
       ->check(CLI::Range(0, 10000));
   app->add_flag("--confirm", flags->confirm,
                 "Measure the night's suspects now: the last good build beside tonight's, and bisect what is slower");
+  app->add_option("--pr", flags->pr, "Judge HEAD against where it left BASE, both built and measured here")
+      ->type_name("BASE");
   flags->builds.add_to(*app);
   app->add_flag("--again", flags->again, "Analyse all nights again, and judge none; decisions and ids stay");
   flags->outputs.add_to(*app, {"--html", "--md", "--junit"});
   app->footer(
+      "--pr measures first what the history suspects, if --run has {cases} for a regular expression of their names.\n"
       "Exit codes: 1 something became slower, or a case that held broke, and nobody has acknowledged, muted or "
       "expected\n"
       "it; 3 under 80 % of last week's series arrived, no series has 15 nights, the history is empty or lost, or\n"

@@ -58,10 +58,10 @@ ExitCode with_reason(const char* verb, ExitCode code, const std::string& why) {
 
 Command history_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("history", "Keep the figures of many runs, and find what became slower");
-  return with_verbs(*app,
-                    {history_add_command, history_record_command, history_check_command, history_report_command,
-                     history_ack_command, history_mute_command, history_unmute_command, history_expect_command,
-                     history_bisect_command, history_confirm_command, history_export_command, history_store_command});
+  return with_verbs(*app, {history_add_command, history_record_command, history_backfill_command, history_check_command,
+                           history_report_command, history_ack_command, history_mute_command, history_unmute_command,
+                           history_expect_command, history_bisect_command, history_confirm_command,
+                           history_export_command, history_store_command});
 }
 
 }  // namespace assay::cli

@@ -4,7 +4,6 @@
 #include "cli/command.h"
 #include "harness/core/error.h"
 #include "harness/history/detect/detector.h"
-#include "harness/history/store/store.h"
 
 #include <filesystem>
 #include <string>
@@ -28,15 +27,13 @@ struct JudgeFlags {
   history::Options options(const char* verb) const;
 };
 
-// Judges the newest night and prints what changed, as `history check` without flags does.
-ExitCode check_newest_night(const char* verb, store::Store& store, const history::Options& options);
-
 // The code; says why on stderr if it is no_data.
 ExitCode with_reason(const char* verb, ExitCode code, const std::string& why);
 
 Command history_add_command(CLI::App& history);
 Command history_check_command(CLI::App& history);
 Command history_record_command(CLI::App& history);
+Command history_backfill_command(CLI::App& history);
 Command history_report_command(CLI::App& history);
 Command history_ack_command(CLI::App& history);
 Command history_mute_command(CLI::App& history);

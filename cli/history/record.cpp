@@ -3,8 +3,10 @@
 #include "cli/formats.h"
 #include "cli/history/history.h"
 #include "cli/history/measured.h"
+#include "cli/options.h"
 #include "harness/core/streams.h"
 #include "harness/figures/printed.h"
+#include "reports/history/document.h"
 
 #include <memory>
 
@@ -20,6 +22,15 @@ struct RecordFlags {
   JudgeFlags judge;
   bool check = false;
 };
+
+// As `history check` without flags.
+ExitCode judge_night(const char* verb, store::Store& store, const history::Options& options) {
+  const history::History history = history::read_history(store, options);
+  history::save_events(store, history);
+  const history::Outcome outcome = history::outcome_of(history);
+  Outputs().print(history::terminal_document(history));
+  return with_reason(verb, outcome.code, outcome.why);
+}
 
 ExitCode run_record(const RecordFlags& flags) {
   constexpr const char* verb = "history record";
@@ -49,7 +60,7 @@ ExitCode run_record(const RecordFlags& flags) {
     return worst(code, ExitCode::no_data);
   }
   add_and_tell(store, runs, options);
-  return flags.check ? worst(code, check_newest_night(verb, store, judge)) : code;
+  return flags.check ? worst(code, judge_night(verb, store, judge)) : code;
 }
 
 }  // namespace

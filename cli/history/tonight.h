@@ -1,7 +1,8 @@
 // The flags of `history check` by which it measures suspects itself, the same night.
 #pragma once
 
-#include "cli/command.h"
+#include "cli/history/history.h"
+#include "cli/options.h"
 #include "harness/history/builds.h"
 #include "harness/history/history.h"
 #include "harness/process/run.h"
@@ -28,5 +29,10 @@ struct BuildFlags {
 // The history with the suspects that were decided, and the commits that were found.
 history::History decide_tonight(const char* verb, const BuildFlags& flags, store::Store& store,
                                 history::History history);
+
+// `history check --pr BASE`: compares HEAD with where it left `base`. Without a store, no case is measured before
+// another.
+ExitCode check_pull_request(const std::string& base, const BuildFlags& flags, const JudgeFlags& judge,
+                            const std::string& store, const Outputs& outputs);
 
 }  // namespace assay::cli

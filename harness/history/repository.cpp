@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <deque>
 #include <sstream>
 #include <utility>
 
@@ -105,6 +106,13 @@ Commit Repository::commit(const std::string& name) const {
                   is_shallow() ? ": the clone is shallow: `git fetch --unshallow` (in CI, fetch-depth: 0)" : ""));
 }
 
+std::string Repository::merge_base(const std::string& a, const std::string& b) const {
+  if (std::string found = try_to_ask({"merge-base", a, b}); !found.empty()) return found;
+  throw UsageError(
+      fmt::format("{} and {} have no common ancestor here{}", one_line(a), one_line(b),
+                  is_shallow() ? ": the clone is shallow: `git fetch --unshallow` (in CI, fetch-depth: 0)" : ""));
+}
+
 std::vector<Commit> Repository::commits(const std::string& from, const std::string& to) const {
   const std::string first = commit(from).hash, last = commit(to).hash;
   if (is_shallow())
@@ -129,6 +137,22 @@ void Repository::check_out(const std::string& commit, const std::filesystem::pat
 std::filesystem::path Repository::own_folder() const {
   const std::filesystem::path folder = ask({"rev-parse", "--git-common-dir"});
   return folder.is_absolute() ? folder : folder_ / folder;
+}
+
+std::vector<std::size_t> by_halves(std::size_t count) {
+  std::vector<std::size_t> order;
+  if (count > 0) order.push_back(count - 1);
+  if (count > 1) order.push_back(0);
+  std::deque<std::pair<std::size_t, std::size_t>> gaps{{0, count == 0 ? 0 : count - 1}};
+  for (; !gaps.empty(); gaps.pop_front()) {
+    const auto [first, last] = gaps.front();
+    if (last - first < 2) continue;
+    const std::size_t middle = first + (last - first) / 2;
+    order.push_back(middle);
+    gaps.emplace_back(middle, last);
+    gaps.emplace_back(first, middle);
+  }
+  return order;
 }
 
 }  // namespace assay::history

@@ -1,6 +1,7 @@
 // The sources that were measured, as Git knows them.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -32,6 +33,8 @@ class Repository {
   Checkout checkout(const std::map<std::string, std::string>& variables) const;
   // The commit that a name means.
   Commit commit(const std::string& name) const;
+  // The newest that is an ancestor of both. Throws UsageError if there is none.
+  std::string merge_base(const std::string& a, const std::string& b) const;
   // The commits after `from` up to `to` by first parents, the oldest first. Throws UsageError if `from` is no ancestor,
   // and for a shallow clone, in which it cannot be known.
   std::vector<Commit> commits(const std::string& from, const std::string& to) const;
@@ -48,5 +51,9 @@ class Repository {
 
   std::filesystem::path folder_;
 };
+
+// The places of a list, the last one first, then the first, then the middle of each gap: whatever is left out in the
+// end, the rest is spread evenly.
+std::vector<std::size_t> by_halves(std::size_t count);
 
 }  // namespace assay::history

@@ -3,6 +3,7 @@
 
 #include "harness/history/branch.h"
 #include "harness/history/history.h"
+#include "harness/history/pull_request.h"
 #include "reports/model/document.h"
 #include "reports/model/test_suite.h"
 
@@ -26,6 +27,8 @@ EventSet seen(const History& history, const View& view);
 // Events with curves of their worst series, suspects, what is silent, broken or flaky, what is detectable, noise,
 // drift.
 report::Document history_document(const History& history, const View& view = {});
+// The same for a terminal: at most 40 lines of 100 columns, whatever the history holds.
+report::Document terminal_document(const History& history);
 // A comment on a change: at most 20 lines of Markdown, events first.
 report::Document short_document(const History& history);
 // {"schema":1,"events":[..],"suspects":[..],"small":[..],"series_tested":..,"missing":..,"silent":[..],"replaced":[..],"false_alarms_per_night":..,
@@ -41,5 +44,9 @@ std::vector<std::string> exceptions(const History& history);
 
 report::Document branch_document(const BranchComparison& comparison, const History& main);
 Json branch_json(const BranchComparison& comparison, const History& main);
+
+// A comment of at most 20 lines.
+report::Document pull_request_document(const PullRequestResult& result);
+Json pull_request_json(const PullRequestResult& result);
 
 }  // namespace assay::history

@@ -17,7 +17,8 @@ import wheels  # noqa: E402
 
 yaml = wheels.module("yaml")
 
-TEMPLATES = sorted((pathlib.Path(__file__).resolve().parents[2] / "configs/ci").glob("*.yml"))
+# Those of a fleet, whose machines' stores are merged; ci_templates_test.py has the others.
+TEMPLATES = [pathlib.Path(__file__).resolve().parents[2] / "configs/ci" / name for name in ("github-actions.yml", "gitlab-ci.yml")]
 
 
 class Decisions(HistoryCase):

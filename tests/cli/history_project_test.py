@@ -80,5 +80,67 @@ class Project(BenchProject):
         self.assertLessEqual(len(wrong), 0 if seeds == 1 else 3)
 
 
+@unittest.skipUnless(has_git(), "no git")
+class Builds(BenchProject):
+    """A few commits of the project, built side by side or one after the other."""
+
+    def pr(self, *words, code, budget="1m"):
+        return self.in_repo("history", "check", "--pr", "main", "--build", "true", "--run", f"{RUN} --benchmark_filter={{cases}}",
+                            "--budget", budget, *words, code=code)
+
+    def test_a_change_is_judged_against_where_it_left_main(self):
+        self.commit(CASES, "begin", night=0)
+        for night in range(2):   # a history, for the names of the cases
+            self.in_repo("history", "record", "--store", "h.db", "--at", date(night), "--", RUN)
+        self.git("checkout", "-q", "-b", "topic")
+        base = self.git("rev-parse", "HEAD")
+        self.commit({**CASES, "sort": 1800, "new": 5}, "ping @team, see http://x.y/z", night=1)
+        self.git("checkout", "-q", "main")
+        self.commit({**CASES, "copy": 10}, "main goes on", night=2)
+        self.git("checkout", "-q", "topic")
+        done = self.pr("--store", "h.db", "--json", "--md", "c.md", code=1)
+        report = json.loads(done.stdout)
+        self.assertEqual({one["name"]: one["verdict"] for one in report["cases"]},
+                         {**{name: "same" for name in CASES}, "sort": "slower"})
+        self.assertEqual((report["base"]["commit"], report["not_measured"]), (base, []))
+        comment = (self.repo / "c.md").read_text()
+        self.assertLessEqual(len(comment.splitlines()), 20)
+        self.assertIn("RED", comment)
+        self.assertNotIn("@team", comment)
+        self.assertNotIn("http://x.y", comment)
+        with self.subTest("without a history every case is measured, also a new one is named"):
+            report = json.loads(self.pr("--json", code=1).stdout)
+            self.assertEqual(report["one_sided"], ["new"])
+        with self.subTest("what the budget cuts is named"):
+            report = json.loads(self.pr("--store", "h.db", "--json", code=3, budget="1ms").stdout)
+            self.assertEqual(sorted(report["not_measured"]), sorted(CASES))
+        self.git("checkout", "-q", "main")
+        self.assertIn("no commit", self.pr(code=2).stderr)
+
+    def test_past_commits_are_measured_the_newest_first_by_halves(self):
+        commits = [self.commit({"sort": 100 + n, "broken": n}, f"change {n}", night=n // 2) for n in range(7)]
+        words = ("history", "backfill", "--store", "h.db", "--build", "! grep -q '\"broken\": 3' costs.json", "--run", RUN)
+        done = self.in_repo(*words, "--commits", f"{commits[0]}..HEAD", code=3)
+        self.assertIn("5 commits measured, 0 there already, 1 failed", done.stdout)
+        self.assertIn(commits[3][:12], done.stderr)
+        self.assertIn("count as one night", done.stderr)
+        runs, _ = self.runs()
+        self.assertEqual({one["commit"]: one["started"][:10] for one in runs},
+                         {commits[n]: date(n // 2) for n in (1, 2, 4, 5, 6)})
+        again = self.in_repo(*words, "--commits", f"{commits[0]}..HEAD", code=3)
+        self.assertIn("0 commits measured, 5 there already, 1 failed", again.stdout)
+        for bad in ("HEAD", f"{commits[0]}...HEAD", f"HEAD..{commits[0]}", "gone..HEAD"):
+            with self.subTest(bad):
+                self.in_repo(*words, "--commits", bad, code=2)
+        self.git("clone", "-q", "--depth", "1", f"file://{self.repo}", str(self.dir / "shallow"))
+        self.repo = self.dir / "shallow"
+        self.assertIn("fetch --unshallow", self.in_repo(*words, "--commits", f"{commits[0]}..HEAD", code=2).stderr)
+
+    def test_without_the_commands_nothing_is_read(self):
+        self.commit(CASES, "begin")
+        self.in_repo("history", "record", "--store", "h.db", "--", RUN)
+        self.assertIn("--build", self.in_repo("history", "check", "--confirm", "--store", "h.db", code=2).stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -31,7 +31,6 @@ OLD = {
                         ["history", "store", "compact", "--keep", "30d", *STORE]),
     "history salvage": ("1.1", ["history", "salvage", "h.db", "--out", "new.db"],
                         ["history", "store", "salvage", "h.db", "--out", "new.db"]),
-    "history check --pr": ("1.1", ["history", "check", *STORE, "--pr=topic"], ["history", "check", *STORE, "--branch=topic"]),
     "size --budget": ("1.1", ["size", "gpt2-124m", "--tokens", "10B", "--budget", "2000"],
                       ["size", "gpt2-124m", "--tokens", "10B", "--max-usd", "2000"]),
     "size --gpus": ("1.1", ["size", "gpt2-124m", "--tokens", "10B", "--gpus=1..8"],
@@ -111,7 +110,6 @@ class OldSpellings(AssayCase):
 
     def test_values_are_no_spellings(self):
         """What follows a flag with a value, and what follows --, stays as it is."""
-        self.refused("history", "check", "--store", "--pr", says="no such history", code=3)
         self.refused("size", "gpt2-124m", "--tokens", "--budget", says="--tokens")
         self.refused("report", "--", "--json", says="no such")
 

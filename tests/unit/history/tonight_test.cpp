@@ -53,5 +53,11 @@ TEST(BisectCommits, WithoutTimeSaysWhichItMayBe) {
   EXPECT_EQ(count, 3);
 }
 
+TEST(ByHalves, SpreadsWhateverItIsCutTo) {
+  EXPECT_EQ(by_halves(0), std::vector<std::size_t>{});
+  EXPECT_EQ(by_halves(1), std::vector<std::size_t>{0});
+  EXPECT_EQ(by_halves(9), (std::vector<std::size_t>{8, 0, 4, 6, 2, 7, 5, 3, 1}));
+}
+
 }  // namespace
 }  // namespace assay::history
