@@ -87,8 +87,8 @@ Record record_of(const WatchRequest& request, const Seen& seen) {
   Record record;
   std::string name = request.name.empty() ? name_of_job(request.words) : request.name;
   std::ranges::replace(name, '/', '_');
-  record.key = "watch/name=" + name;
-  record.family = "watch";
+  record.key = "command/name=" + name;  // as the family of that name, which repeats a command
+  record.family = "command";
   record.params = Json{{"name", name}};
   record.protocol = Json{{"form", "watched"}, {"steps", "optimizer"}, {"hash", "watched"}};
   record.started = seen.started_utc;

@@ -134,7 +134,7 @@ class WatchTest(AssayCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("-> the step itself loads its data", done.stderr)
         (record,) = self.records()
-        self.assertEqual((record["key"], record["labels"]["kind"]), ("watch/name=mine", "test"))
+        self.assertEqual((record["key"], record["labels"]["kind"]), ("command/name=mine", "test"))
         metrics = self.metrics(record)
         self.assertAlmostEqual(metrics["throughput"] * metrics["step_time"], 50, places=6)
         spans = dict(record["spans"])

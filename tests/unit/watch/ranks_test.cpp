@@ -76,7 +76,7 @@ TEST(WatchRecord, AJobWithoutStepsHasItsTime) {
   Seen seen;
   seen.seconds = 2, seen.problem = "ended with code 3";
   const Record record = record_of(request, seen);
-  EXPECT_EQ(record.key, "watch/name=sleep");
+  EXPECT_EQ(record.key, "command/name=sleep");
   EXPECT_EQ(record.status, Status::failed);
   EXPECT_EQ(record.metrics.front().name, "wall_time");
 }
