@@ -1,12 +1,13 @@
 """`assay history record`: a command's figures in the store, with where they come from."""
 
 import json
-import os
+import math
 import shutil
 import socket
 import unittest
 
 from bench_project import RUN, BenchProject, has_git
+from history_case import HistoryCase
 
 COSTS = {"parse/64": 800, "sort": 1200}
 PYTEST = {"machine_info": {"node": "elsewhere", "cpu": {"count": 2}}, "commit_info": {"id": "f00d", "branch": "topic"},
@@ -139,6 +140,24 @@ class Record(BenchProject):
         done = self.in_repo("history", "record", "--store", "h.db", "--", "echo parse 1 s lower",
                             env={"GIT_CEILING_DIRECTORIES": str(self.dir), "GIT_DIR": str(self.dir / "none")})
         self.assertIn("no commit is known", done.stderr)
+
+
+class Screen(HistoryCase):
+    def test_what_check_prints_fits_a_screen(self):
+        """30 machines, each of which becomes slower on a night of its own."""
+        machines = [f"node{n:02}" for n in range(30)]
+        self.add(range(30), machines=machines,
+                 step=lambda machine, case, night: math.log(0.7) if night >= 14 + int(machine[4:]) // 2 else 0)
+        done = self.history("check", "--html", "h.html", code=1)
+        self.assertLessEqual(len(done.stdout.splitlines()), 40, done.stdout)
+        self.assertIn("more", done.stdout)
+        self.assertIn("slower:", done.stdout)
+        self.assertLess(len(done.stdout), 10000)
+        events = json.loads(self.history("check", "--json", code=1).stdout)["events"]
+        self.assertGreater(len(events), 10)
+        page = (self.dir / "h.html").read_text()
+        for event in events:
+            self.assertIn(event["id"], page)
 
 
 if __name__ == "__main__":
