@@ -33,7 +33,8 @@ std::string loader_change(double share, const Surroundings& around) {
   const Workers& workers = around.workers;
   const int more = static_cast<int>(std::ceil(workers.asked / (1 - std::min(share, 0.95)))) + 1;
   if (!workers.cpu_each)
-    return fmt::format("{} cannot keep up -> num_workers={}", plural(workers.asked, "worker"), more);
+    return fmt::format("{} cannot keep up -> num_workers={}", plural(workers.asked, "worker"),
+                       std::min(more, workers.asked + std::max(1, idle / around.ranks)));
   const std::string each = fmt::format("{} at {:.0f} % CPU", plural(workers.asked, "worker"), 100 * *workers.cpu_each);
   if (workers.blocked >= blocked_worker)
     return fmt::format(
