@@ -1,4 +1,5 @@
 // Describes the GPU for tests/gpu/gpu_dump.cpp, in full: tests without a GPU take the description for the real one.
+#include "harness/core/streams.h"
 #include "harness/device/cuda/check.h"
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/blaslt.h"
@@ -45,5 +46,10 @@ extern "C" void assay_describe_gpu(std::string* cuda, std::string* cudnn) {
       "{}}}\n",
       properties.name, driver, runtime, ops::blaslt_version_text(), ops::cudnn::version(), properties.totalGlobalMem,
       ops::attributes(device));
-  *cudnn = ops::cudnn::device_description() + "\n";
+  try {
+    *cudnn = ops::cudnn::device_description() + "\n";
+  } catch (const Error& error) {  // before cuDNN 9.8, or a build without it
+    say("{}", error.what());
+    *cudnn = "{\"error\": \"cuDNN does not describe its GPU\"}\n";
+  }
 }

@@ -149,6 +149,15 @@ bool is_deselected(fe::error_t error) {
          error.get_message().find("Skipping plan") != std::string::npos;
 }
 
+// All that a compiled plan is valid for. Empty if cuDNN cannot describe its GPU (before 9.8): then nothing is kept.
+std::string key_on_device(const std::string& graph_key) {
+  try {
+    return fmt::format("{}, {}, {}", version(), device_description(), graph_key);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 // What an earlier process kept of the plan of this name; null if it is not there, or not for this GPU.
 std::shared_ptr<Plan> kept_plan(const std::string& key, const std::string& name) {
   const std::string text = read_kept_plan(key, name);
@@ -172,7 +181,7 @@ std::shared_ptr<Plan> kept_plan(const std::string& key, const std::string& name)
 // The graph's plans within the limits; if there are none, cuDNN's error is the reason.
 Plans built(const std::shared_ptr<fe::graph::Graph>& graph, const std::string& graph_key, const Limits& limits) {
   const Target& gpu = target();
-  const std::string key = fmt::format("{}, {}, {}", version(), device_description(), graph_key);
+  const std::string key = key_on_device(graph_key);
   if (!limits.name.empty())
     if (auto kept = kept_plan(key, limits.name)) return {{std::move(kept)}, {}};
   const auto refused = [](const fe::error_t& error) { return Plans{{}, reason_of(error)}; };

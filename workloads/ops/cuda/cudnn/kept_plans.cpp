@@ -23,7 +23,7 @@ std::string head_of(const std::string& key, const std::string& name) { return fm
 // Empty: none is kept.
 std::filesystem::path file_of(const std::string& head) {
   const char* folder = std::getenv("ASSAY_CACHE");
-  if (!folder || !*folder || by_heuristics()) return {};
+  if (head.starts_with('\n') || !folder || !*folder || by_heuristics()) return {};
   return std::filesystem::path(folder) / "algorithms" / "plans" /
          fmt::format("{:016x}", std::hash<std::string>()(head));
 }
