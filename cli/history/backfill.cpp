@@ -53,7 +53,10 @@ ExitCode run_backfill(const BackfillFlags& flags) {
     const history::Commit& commit = commits[at];
     nights.insert(commit.date.substr(0, 10));
     const double left = budget - seconds_since(start);
-    if (known.contains(commit.hash) && ++there > 0) continue;
+    if (known.contains(commit.hash)) {
+      ++there;
+      continue;
+    }
     if (left <= 0) break;
     const auto folder = builds.of(commit.hash, left);
     if (!folder) {
