@@ -6,12 +6,10 @@
 #include "harness/json/json.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <ranges>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -184,9 +182,12 @@ std::optional<Candidate> candidate_of(const History& history, const std::string&
   if (found.empty())
     throw UsageError(
         fmt::format("history confirm: no suspect or open event {}; `assay history check` lists them", in_quotes(id)));
-  if (found.size() > 1)
-    throw UsageError(fmt::format("history confirm: several suspects and events begin with {}: {}", in_quotes(id),
-                                 fmt::join(std::views::keys(found), ", ")));
+  if (found.size() > 1) {
+    std::vector<std::string> ids;
+    for (const auto& one : found) ids.push_back(one.first);
+    throw UsageError(
+        fmt::format("history confirm: several suspects and events begin with {}: {}", in_quotes(id), joined(ids)));
+  }
   return found.begin()->second();
 }
 
