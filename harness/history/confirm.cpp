@@ -6,7 +6,6 @@
 #include "harness/json/json.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -188,8 +187,8 @@ std::optional<Candidate> candidate_of(const History& history, const std::string&
   if (found.size() > 1) {
     std::vector<std::string> ids;
     for (const auto& one : found) ids.push_back(one.first);
-    throw UsageError(fmt::format("history confirm: several suspects and events begin with {}: {}", in_quotes(id),
-                                 fmt::join(ids, ", ")));
+    throw UsageError(
+        fmt::format("history confirm: several suspects and events begin with {}: {}", in_quotes(id), joined(ids)));
   }
   return found.begin()->second();
 }
