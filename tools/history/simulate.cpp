@@ -189,7 +189,7 @@ std::vector<Tables> tables() {
   const std::vector<Kind> alarming = {Kind::mixed, Kind::ar, Kind::common},
                           found = {Kind::iid, Kind::outl, Kind::mixed},
                           all = {Kind::iid, Kind::ar, Kind::t3, Kind::outl, Kind::mixed, Kind::modes};
-  return {{"large", [] { large_steps(1000, 3000); }},
+  return {{"large", [] { large_steps(400, 1000); }},
           {"series", [] { false_alarms(3000, true); }},
           {"nights",
            [=] {

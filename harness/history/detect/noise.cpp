@@ -210,13 +210,12 @@ std::size_t longest_run(std::span<const double> before, std::span<const double> 
   return longest;
 }
 
-Visits visits_in(std::span<const double> values, double level, double shift) {
-  constexpr std::size_t min_stay = 3;
+Visits visits_in(std::span<const double> values, double level, double shift, std::size_t least) {
   Visits visits;
   std::size_t first = 0, last = 0, there = 0;  // of the stay so far
   double sum = 0;
   const auto end = [&] {
-    if (there >= min_stay && is_near(sum / static_cast<double>(there), level, shift)) {
+    if (there >= least && is_near(sum / static_cast<double>(there), level, shift)) {
       ++visits.count;
       visits.longest = std::max(visits.longest, last - first + 1);
     }

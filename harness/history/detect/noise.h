@@ -91,9 +91,9 @@ struct Visits {
   std::size_t count = 0;
   std::size_t longest = 0;  // nights
 };
-// Stays among `values` of three nights or more around `level`, with single nights elsewhere. `shift` is how far the
+// Stays among `values` of `least` nights or more around `level`, with single nights elsewhere. `shift` is how far the
 // level is from where the values mostly are.
-Visits visits_in(std::span<const double> values, double level, double shift);
+Visits visits_in(std::span<const double> values, double level, double shift, std::size_t least);
 
 // The standard deviation of normal noise with these distances from its median, which may be reordered, by their median;
 // or 0.7 times that by their 80 % quantile, as the median of rounded figures may be 0. At least min_sigma.

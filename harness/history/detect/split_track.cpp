@@ -12,6 +12,9 @@ namespace {
 
 constexpr Night unsteady_nights = 90;
 constexpr double line_margin = 1.3;
+constexpr double state_deviations = 3;
+constexpr std::size_t min_stay = 3;  // nights
+constexpr std::size_t min_near_stay = 5;
 
 }  // namespace
 
@@ -101,7 +104,7 @@ bool SplitTrack::leads_to_known(double shift, std::size_t regime, std::span<cons
   const auto is_known = [&](const Visits& visits, std::size_t extra) {
     return visits.count + extra >= known_visits && recent.size() <= std::max(max_stay, known_times * visits.longest);
   };
-  const std::size_t again = visits_in(recent, target, step).count;
+  const std::size_t again = visits_in(recent, target, step, min_stay).count;
   if (is_known(visits_to(target, step, regime, between(starts_[regime], at)), std::max<std::size_t>(again, 1) - 1))
     return true;
   // A return from such a level.
@@ -111,10 +114,12 @@ bool SplitTrack::leads_to_known(double shift, std::size_t regime, std::span<cons
 }
 
 Visits SplitTrack::visits_to(double level, double shift, std::size_t regime, std::span<const double> earlier) const {
-  Visits all = visits_in(earlier, level, shift);
+  // Noise itself makes short stays at a level that is near.
+  const bool is_far = std::abs(shift) >= state_deviations * state_.sigma;
+  Visits all = visits_in(earlier, level, shift, is_far ? min_stay : min_near_stay);
   // What counts as one stay may have been back for a few nights.
   const auto add = [&](std::span<const double> stay) {
-    const Visits inside = visits_in(stay, level, shift);
+    const Visits inside = visits_in(stay, level, shift, min_stay);
     const bool is_there = is_near(median_of(stay), level, shift);
     all.count += std::max<std::size_t>(inside.count, is_there ? 1 : 0);
     all.longest = std::max({all.longest, inside.longest, is_there ? stay.size() : 0});

@@ -92,11 +92,12 @@ TEST(HistoryRules, CountsStaysAtALevel) {
     for (std::size_t i = 0; i < 5; ++i) values[first + i] = 0.1;
   values[32] = 0;                 // one night elsewhere does not end a stay
   values[50] = values[51] = 0.1;  // two nights are none
-  const Visits visits = visits_in(values, 0.1, 0.1);
+  const Visits visits = visits_in(values, 0.1, 0.1, 3);
   EXPECT_EQ(visits.count, 2u);
   EXPECT_EQ(visits.longest, 5u);
-  EXPECT_EQ(visits_in(values, -0.1, -0.1).count, 0u);
-  EXPECT_EQ(visits_in(values, 0.3, 0.3).count, 0u);
+  EXPECT_EQ(visits_in(values, 0.1, 0.1, 5).count, 1u);
+  EXPECT_EQ(visits_in(values, -0.1, -0.1, 3).count, 0u);
+  EXPECT_EQ(visits_in(values, 0.3, 0.3, 3).count, 0u);
 }
 
 TEST(HistoryRules, SuspectsTheTwentyLargestOfANight) {
