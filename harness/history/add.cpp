@@ -88,6 +88,22 @@ class Adder {
   ExitCode code_ = ExitCode::ok;
 };
 
+// Runs are read and added in batches, so that other processes need not wait long for a transaction and memory is
+// bounded: records take about eight times as much there as in their file.
+std::vector<fs::path>::const_iterator end_of_batch(std::vector<fs::path>::const_iterator from,
+                                                   std::vector<fs::path>::const_iterator end) {
+  constexpr std::ptrdiff_t max_runs = 256;
+  constexpr std::uintmax_t max_bytes = std::uintmax_t{16} << 20;
+  std::uintmax_t bytes = 0;
+  auto until = from;
+  while (until != end && until - from < max_runs && bytes < max_bytes) {
+    std::error_code none;
+    const std::uintmax_t size = fs::file_size(*until++ / "records.jsonl", none);
+    if (!none) bytes += size;
+  }
+  return until;
+}
+
 }  // namespace
 
 RunDirectories run_directories(const std::vector<std::string>& given) {
@@ -117,12 +133,10 @@ RunDirectories run_directories(const std::vector<std::string>& given) {
 
 ExitCode add_runs(store::Store& store, const RunDirectories& runs, const store::AddOptions& options,
                   const AddOutput& output) {
-  // A transaction of this many runs takes a fraction of a second, so that other processes need not wait long.
-  constexpr std::ptrdiff_t runs_at_once = 256;
   Adder adder(store, options, output);
   for (const std::string& one : runs.unreadable) adder.refuse(one, ExitCode::broken);
   for (auto from = runs.found.begin(); from != runs.found.end();) {
-    const auto until = from + std::min(runs.found.end() - from, runs_at_once);
+    const auto until = end_of_batch(from, runs.found.end());
     adder.add({from, until});
     from = until;
   }

@@ -69,7 +69,7 @@ class EstimateByFormula(AssayCase):
         self.assertEqual((read["fits"], read["step"]["lora_rank"]), (True, 16))
         self.assertLess(read["trained_parameters"], read["parameters"] / 100)
         text = self.assay("estimate", "llama-8b", "--set", "method=qlora,micro_batch=1,seq=2048").stdout
-        self.assertIn("by formula: Assay does not train this yet", text)
+        self.assertIn("by formula, which no step of Assay confirms", text)
         self.assertIn("adapters of rank 16 on all matrices", text)
         self.assertLess(max(map(len, text.splitlines())), 121)
 

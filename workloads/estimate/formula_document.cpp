@@ -14,7 +14,8 @@ namespace assay::estimate {
 
 namespace {
 
-constexpr const char* by_formula = "by formula: Assay does not train this yet, so no step of it confirms the figures";
+constexpr const char* by_formula =
+    "by formula, which no step of Assay confirms: it does not train all of these settings yet";
 
 std::string bytes_text(double bytes) { return format_bytes(bytes); }
 Json whole(double bytes) { return static_cast<std::uint64_t>(std::ceil(bytes)); }
