@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs/rooms.svg"
 COMMAND = "python3 tools/rooms/picture.py"
 FOLDERS = {"cli": "#f3d9b1", "reports": "#d9c9ec", "suites": "#f6c9c9", "workloads": "#c5e3c4", "harness": "#c6dcf2", "module": "#ffffff"}
-WIDTH, BOX, LAYER, TOP, MARGIN = 1150, 24, 72, 52, 12
+WIDTH, BOX, LAYER, TOP, MARGIN = 1350, 24, 72, 52, 12
 GAP = 10        # between neighbours of a layer
 LETTER = 7.8   # width of a letter of a box's name
 
