@@ -9,6 +9,7 @@
 #include "harness/device/cpu/limits.h"
 #include "harness/device/cpu/team.h"
 #include "harness/sensors/outside_cpu.h"
+#include "harness/watch/python.h"
 #include "harness/watch/record.h"
 
 #include <fmt/format.h>
@@ -144,7 +145,7 @@ class Watcher {
     while (const auto came = signals_.next()) {
       if (came->signal == SIGUSR1)
         show_standing();
-      else if (JobSignals::is_for_job(came->signal) && !came->from_terminal)
+      else if (ForegroundSignals::is_passed_on(came->signal) && !came->from_terminal)
         job_->pass_on(came->signal);
     }
     try {
@@ -305,9 +306,9 @@ class Watcher {
   }
 
   const WatchRequest& request_;
-  JobSignals signals_;
+  ForegroundSignals signals_;
   std::optional<Meeting> meeting_;
-  std::optional<Job> job_;
+  std::optional<ForegroundProcess> job_;
   Clock::time_point started_;
   std::string started_utc_;
   std::optional<JobWatch> telemetry_;
@@ -325,7 +326,7 @@ int watch(const WatchRequest& request) {
     return Watcher(request).run();
   } catch (const std::exception& error) {
     say("assay: watch: {}\n", error.what());
-    return watch_failed;
+    return not_started;
   }
 }
 

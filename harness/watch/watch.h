@@ -1,7 +1,7 @@
 // Watches a command from its start to its end: telemetry, the steps of its ranks, what limits it, a record of it.
 #pragma once
 
-#include "harness/watch/job.h"
+#include "harness/process/foreground.h"
 #include "harness/watch/text.h"
 
 #include <filesystem>

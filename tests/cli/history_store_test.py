@@ -88,7 +88,7 @@ class HistoryStore(HistoryCase):
 
     def test_a_verb_that_is_not_there(self):
         self.assertIn('did you mean "merge"', self.history("store", "mrege", code=2, store=None).stderr)
-        self.assertIn("add, check", self.history(code=2, store=None).stderr)
+        self.assertIn("add, record", self.history(code=2, store=None).stderr)
 
     def test_each_host_is_a_machine(self):
         self.run_dir(*(record("a", value, ranks=[{"rank": 0, "host": host}]) for host, value in (("n1", 1), ("n2", 2))), run={

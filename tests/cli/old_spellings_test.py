@@ -163,7 +163,7 @@ class Json(AssayCase):
             before, after = self.assay(verb, GOOD, "--json"), self.assay(verb, "--json", GOOD)
             self.assertEqual((before.returncode, before.stdout, before.stderr), (after.returncode, after.stdout, after.stderr))
         # A word that is no folder is the file of before, and a run is missing.
-        self.refused("report", "--json", "nowhere", says="required", lines=2)
+        self.refused("report", "--json", "nowhere", says="name run directories", lines=2)
         self.assertFalse((self.dir / "nowhere").exists())
 
     def test_where_it_was_a_switch_the_next_word_is_no_file(self):

@@ -143,7 +143,7 @@ class WatchTest(AssayCase):
         self.assertGreater(sum(spans[part] for part in parts), 0.009)
         self.assertIn(self.diagnosis("out")["data-starved"]["state"], ("warn", "bad"))
         self.assertEqual(self.assay("compare", "--base", "out", "--head", "out").returncode, 0)
-        self.assertIn("watch name=mine", self.assay("report", "out").stdout)
+        self.assertRegex(self.assay("report", "out").stdout, r"(?m)^mine  ")
 
     def test_some_time_only(self):
         done = self.job("--steps", "200", "--pause", "0.01", options=("--out", "out", "--for", "1s"))

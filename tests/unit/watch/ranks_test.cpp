@@ -1,7 +1,7 @@
 // What hooks send, and what the command line of a job tells.
 #include "harness/watch/ranks.h"
 #include "harness/core/error.h"
-#include "harness/watch/job.h"
+#include "harness/watch/python.h"
 #include "harness/watch/record.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,5 @@
-#include "harness/watch/job.h"
+#include "harness/process/foreground.h"
 
-#include "harness/core/configs.h"
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 
@@ -15,9 +14,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
-namespace assay::watch {
+namespace assay {
 namespace {
 
 // SIGTSTP and SIGCONT do to this process what they do to the job.
@@ -30,15 +28,9 @@ std::vector<char*> list_of(std::vector<std::string>& words) {
   return list;
 }
 
-// A word such as "python3.11" or "/usr/bin/python".
-bool is_python(const std::string& word) {
-  const std::string name = word.substr(word.rfind('/') + 1);
-  return name.starts_with("python") && name.find_first_not_of("0123456789.", 6) == name.npos;
-}
-
 }  // namespace
 
-JobSignals::JobSignals() {
+ForegroundSignals::ForegroundSignals() {
   sigset_t taken;
   sigemptyset(&taken);
   for (const int signal : passed_on) {
@@ -52,15 +44,16 @@ JobSignals::JobSignals() {
   if (fd_ < 0) throw Error(fmt::format("no signals for the job: {}", std::strerror(errno)));
 }
 
-bool JobSignals::is_for_job(int signal) { return std::ranges::find(passed_on, signal) != passed_on.end(); }
+bool ForegroundSignals::is_passed_on(int signal) { return std::ranges::find(passed_on, signal) != passed_on.end(); }
 
-std::optional<JobSignals::Came> JobSignals::next() {
+std::optional<ForegroundSignals::Came> ForegroundSignals::next() {
   signalfd_siginfo about{};
   if (::read(fd_, &about, sizeof about) != static_cast<ssize_t>(sizeof about)) return std::nullopt;
   return Came{static_cast<int>(about.ssi_signo), about.ssi_code == SI_KERNEL};
 }
 
-Job::Job(const std::vector<std::string>& words, const Variables& variables, const JobSignals& signals) {
+ForegroundProcess::ForegroundProcess(const std::vector<std::string>& words, const Variables& variables,
+                                     const ForegroundSignals& signals) {
   std::vector<std::string> own_words = words, own_variables;
   for (const auto& [name, value] : variables) own_variables.push_back(name + "=" + value);
   const std::vector<char*> word_list = list_of(own_words), variable_list = list_of(own_variables);
@@ -86,12 +79,12 @@ Job::Job(const std::vector<std::string>& words, const Variables& variables, cons
   problem_ = fmt::format("{}: {}", one_line(words.front()), std::strerror(why));
 }
 
-bool Job::has_ended() const {
+bool ForegroundProcess::has_ended() const {
   siginfo_t about{};
   return ::waitid(P_PID, static_cast<id_t>(pid_), &about, WEXITED | WNOHANG | WNOWAIT) == 0 && about.si_pid != 0;
 }
 
-void Job::reap() {
+void ForegroundProcess::reap() {
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
   reaped_ = true;
@@ -99,11 +92,11 @@ void Job::reap() {
   code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + signal_;
 }
 
-void Job::pass_on(int signal) const {
+void ForegroundProcess::pass_on(int signal) const {
   if (!reaped_) ::kill(pid_, signal);
 }
 
-int Job::end_alike() const {
+int ForegroundProcess::end_alike() const {
   if (signal_ == 0) return code_;
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);  // the job has left its own
@@ -115,50 +108,4 @@ int Job::end_alike() const {
   return code_;  // of a signal that does not end this process
 }
 
-Variables variables_with_hook(const std::string& folder, const std::string& address) {
-  Variables variables;
-  for (char** each = environ; each && *each; ++each) {
-    const std::string_view text = *each;
-    const std::size_t equals = text.find('=');
-    if (equals != text.npos && equals > 0) variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
-  }
-  if (folder.empty() || address.empty()) return variables;
-  const auto path = variables.find("PYTHONPATH");
-  const bool set = path != variables.end() && !path->second.empty();
-  variables["PYTHONPATH"] = set ? folder + ":" + path->second : folder;
-  variables["ASSAY_WATCH"] = address;
-  return variables;
-}
-
-std::string hook_folder() {
-  const std::filesystem::path configs = configs_dir();
-  if (configs.empty()) return {};
-  std::error_code none;
-  for (const std::filesystem::path& folder :
-       {configs.parent_path() / "watch", configs.parent_path() / "harness" / "watch" / "hook"})
-    if (std::filesystem::exists(folder / "sitecustomize.py", none)) return folder.string();
-  return {};
-}
-
-std::string why_not_hooked(const std::vector<std::string>& words) {
-  std::size_t at = 0;
-  // env NAME=VALUE python ..., nice python ...
-  while (at < words.size() && !is_python(words[at]) &&
-         (words[at].ends_with("env") || words[at].ends_with("nice") || words[at].find('=') != std::string::npos))
-    ++at;
-  if (at >= words.size() || !is_python(words[at])) return {};
-  for (++at; at < words.size() && words[at].size() > 1 && words[at][0] == '-' && words[at][1] != '-'; ++at) {
-    if (const std::size_t found = words[at].find_first_of("SEIcmWX", 1); found != std::string::npos) {
-      const char option = words[at][found];
-      if (option == 'c' || option == 'm') return {};
-      if (option == 'W' || option == 'X') {
-        if (found + 1 == words[at].size()) ++at;
-        continue;
-      }
-      return fmt::format("Python's option -{} skips the hook in it", option);
-    }
-  }
-  return {};
-}
-
-}  // namespace assay::watch
+}  // namespace assay
