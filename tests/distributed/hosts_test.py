@@ -231,7 +231,7 @@ class Hosts(HostsCase):
 
     def test_a_single_rank_on_another_host_ends_with_its_agent(self):
         process = self.hanging(ranks=1)
-        rank, = self.marked("testbed worker")
+        rank, = wait_for(lambda: self.marked("testbed worker"), "the rank")
         agent, = [pid for pid in self.marked("testbed agent") if self.host_of(pid) == "one"]
         os.kill(agent, signal.SIGKILL)
         wait_for(lambda: not alive([rank]), "the end of the rank")

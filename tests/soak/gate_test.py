@@ -88,10 +88,23 @@ class Gates(GateCase):
                              "--false-fail", "5%")
             assert done.returncode in (0, 3), done.stdout + done.stderr
             print(done.stdout)
+            if done.returncode == 0:
+                cls.prepare(cls.dir / "floors.json")
             flags = ["--floors", "floors.json"] if done.returncode == 0 else flags
             if done.returncode == 0 and cls.arithmetic():
                 break
         return flags
+
+    @staticmethod
+    def prepare(path):
+        """Some machines need a setting of OpenBLAS, which root's gate does without, and which none of these cases uses. In
+        the short form, whose ten runs take a minute, bandwidth has no floor: neighbours of a virtual machine halve it later."""
+        floors = json.loads(path.read_text())
+        if CLEAN < 100:
+            floors["floors"] = [floor for floor in floors["floors"] if not floor["key"].startswith("memory/op=triad")]
+        for floor in floors["floors"]:
+            floor["labels"] = {name: value for name, value in floor.get("labels", {}).items() if not name.startswith("OPENBLAS_")}
+        path.write_text(json.dumps(floors))
 
     @classmethod
     def arithmetic(cls):

@@ -18,8 +18,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <iterator>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace assay::gate {
@@ -37,6 +40,22 @@ Clock::duration in_seconds(double seconds) {
 // Killing, removing and printing take the rest.
 Clock::time_point stop_of(const Request& request) {
   return request.start + in_seconds(request.budget - std::min(0.7, 0.2 * request.budget));
+}
+
+// Settings of libraries that floors were learned with and that this gate has not, as the environment of root's is
+// cleared.
+std::string missing_settings(const fitness::Floors& floors) {
+  std::set<std::string> missing;
+  for (const fitness::Floor& floor : floors.floors)
+    for (const auto& [name, value] : floor.labels) {
+      const bool variable = std::ranges::all_of(
+          name, [](char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); });
+      const char* const now = std::getenv(name.c_str());
+      if (variable && !(now && value == now)) missing.insert(fmt::format("{}={}", name, value));
+    }
+  return missing.empty()
+             ? ""
+             : fmt::format("; they are of runs with {}, which this gate runs without", fmt::join(missing, ", "));
 }
 
 class Gate {
@@ -176,8 +195,8 @@ class Gate {
     repeat_doubtful();
     for (const std::string& text : runner_.drills()) answer_.notes.push_back("a drill: " + text);
     if (request_.floors && !runner_.used_floors() && (!request_.inject || *request_.inject->inject == "slow-rank"))
-      evidence_.unseen.push_back(fmt::format("no floor of {} judged a figure of this gate{}", request_.floors->file,
-                                             runner_.floors_refused()));
+      evidence_.unseen.push_back(fmt::format("no floor of {} judged a figure of this gate{}{}", request_.floors->file,
+                                             runner_.floors_refused(), missing_settings(*request_.floors)));
   }
 
   // A fault of one test, or of a machine's files, is looked for by that test alone.
