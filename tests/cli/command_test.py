@@ -32,7 +32,6 @@ class CommandTest(AssayCase):
         self.assertEqual((self.dir / "ran").read_text(), "xxx")
         self.assertEqual(record["metrics"][0]["name"], "wall_time")
         self.assertGreater(self.metrics(record)["peak_memory"], 1e6)
-        self.assertIn("outside_cpu", record)
 
     def test_a_plan_and_what_reads_its_runs(self):
         done, (record,) = self.measure(self.entry(env={"RATE": "2000"}), out="base")
