@@ -39,7 +39,7 @@ ExitCode run_record(const RecordFlags& flags) {
   command.better = from_word<Better>(flags.better);
   const history::Options judge = flags.judge.options(verb);
   const std::filesystem::path file = store_path(flags.store);
-  store::Store store = store::Store::open(file);  // before anything is measured in vain
+  store::Store store = store::Store::open(file);  // a store that cannot be opened costs no measurement
   results_are_stored();
   history::Place place = flags.place.here(verb, command.shell);
   place.suite = flags.suite;

@@ -53,7 +53,7 @@ std::optional<bool> ServingEstimate::fits() const {
 }
 
 std::int64_t ServingEstimate::most() const {
-  return planning::most_sequences(model_, serving_, device().left(serving_.tp));
+  return planning::max_sequences(model_, serving_, device().left(serving_.tp));
 }
 
 ExitCode ServingEstimate::code() const {

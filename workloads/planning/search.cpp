@@ -42,10 +42,10 @@ class Search {
 
   // Among layouts of as many ranks, the one that changes least: first zero, then experts, tensors and pipelines.
   std::optional<Found> fewest_ranks(const Step& step, const Layout& asked) const {
-    constexpr std::int64_t most_ranks = 4096, max_tp = 8, max_pp = 64;
+    constexpr std::int64_t max_tried = 4096, max_tp = 8, max_pp = 64;
     const auto first = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(asked.ranks())));
     const std::int64_t deepest = std::max(asked.pp, std::min(max_pp, step.accumulate));
-    for (std::int64_t ranks = first; ranks <= std::max(first, most_ranks); ranks *= 2)
+    for (std::int64_t ranks = first; ranks <= std::max(first, max_tried); ranks *= 2)
       for (std::int64_t pp = asked.pp; pp <= deepest; pp *= 2)
         for (std::int64_t tp = asked.tp; tp <= std::max(max_tp, asked.tp); tp *= 2) {
           const std::int64_t inner = tp * pp * asked.cp;

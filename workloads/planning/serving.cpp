@@ -116,7 +116,7 @@ ServingMemory memory_of(const Architecture& model, const Serving& serving) {
   return memory;
 }
 
-std::int64_t most_sequences(const Architecture& model, Serving serving, double bytes) {
+std::int64_t max_sequences(const Architecture& model, Serving serving, double bytes) {
   constexpr std::int64_t limit = std::int64_t{1} << 24;
   const auto fits = [&](std::int64_t sequences) {
     serving.concurrency = sequences;
@@ -141,7 +141,7 @@ std::vector<std::pair<std::string, Serving>> nearest_that_fit(const Architecture
     return true;
   };
   Serving fewer = serving, cache = serving;
-  fewer.concurrency = most_sequences(model, serving, device.left(serving.tp));
+  fewer.concurrency = max_sequences(model, serving, device.left(serving.tp));
   if (fewer.concurrency > 0) attempt(fmt::format("--concurrency {}", fewer.concurrency), fewer);
   cache.cache = CacheFormat::fp8;
   attempt("--kv-dtype fp8", cache);

@@ -41,7 +41,7 @@ std::optional<std::string> problem_of(const architecture::Architecture& model, c
 // Of each rank. Prompts are read in pieces of at most 2048 tokens.
 ServingMemory memory_of(const architecture::Architecture& model, const Serving& serving);
 // The most sequences at once that fit so many bytes; 0 if not one does.
-std::int64_t most_sequences(const architecture::Architecture& model, Serving serving, double bytes);
+std::int64_t max_sequences(const architecture::Architecture& model, Serving serving, double bytes);
 // What would fit if this does not, each alone, as flags: fewer sequences, a smaller cache, smaller weights, more ranks.
 std::vector<std::pair<std::string, Serving>> nearest_that_fit(const architecture::Architecture& model,
                                                               const Serving& serving, const Device& device);

@@ -50,13 +50,13 @@ TEST(ServingMemory, WeightsAreAsStored) {
 TEST(ServingMemory, MostSequencesFitToTheLast) {
   const architecture::Architecture llama = published_architecture("llama-3.1-8b");
   Serving serving{.context = 8192};
-  const std::int64_t most = most_sequences(llama, serving, 40e9);
+  const std::int64_t most = max_sequences(llama, serving, 40e9);
   ASSERT_GT(most, 1);
   serving.concurrency = most;
   EXPECT_LE(memory_of(llama, serving).total(), 40e9);
   ++serving.concurrency;
   EXPECT_GT(memory_of(llama, serving).total(), 40e9);
-  EXPECT_EQ(most_sequences(llama, serving, 1e9), 0);
+  EXPECT_EQ(max_sequences(llama, serving, 1e9), 0);
 }
 
 TEST(ServingMemory, WhatWouldFitDoes) {

@@ -143,7 +143,7 @@ std::string reason_of(fe::error_t error) {
   return first;
 }
 
-// Whether a plan was left out because of the limits, which costs nothing, and not after it was compiled in vain.
+// Tells whether a plan was left out because of the limits, which costs nothing, rather than after compiling failed.
 bool is_deselected(fe::error_t error) {
   return error.get_message().find("Deselecting") != std::string::npos ||
          error.get_message().find("Skipping plan") != std::string::npos;
