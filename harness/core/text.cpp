@@ -160,4 +160,16 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
+std::string short_shell_word(std::string_view text) {
+  const bool plain = !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_./:=@%+,-").find(c) != std::string_view::npos;
+  });
+  return plain ? std::string(text) : shell_word(text);
+}
+
+std::string shell_in_folder(const std::filesystem::path& folder, std::string_view command) {
+  return fmt::format("cd {} && {{ {}\n}}", shell_word(folder.string()), command);
+}
+
 }  // namespace assay

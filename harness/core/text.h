@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,5 +51,9 @@ std::string in_quotes(std::string_view text, std::size_t max_bytes = 80);
 
 // Quotes the text with single quotes, so that a shell reads it as one word.
 std::string shell_word(std::string_view text);
+// shell_word(), but without quotes where a shell reads the text as one word by itself.
+std::string short_shell_word(std::string_view text);
+// A line that runs a command, which may have several lines, in a folder.
+std::string shell_in_folder(const std::filesystem::path& folder, std::string_view command);
 
 }  // namespace assay

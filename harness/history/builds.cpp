@@ -58,9 +58,7 @@ std::optional<fs::path> Builds::of(const std::string& commit, double limit_secon
   fs::remove_all(checkout, none);  // of a build that was interrupted, or by another command
   repository_.check_out(commit, checkout);
   ProcessRun build;
-  build.process = {
-      .words = {"/bin/sh", "-c", fmt::format("cd {} && {{ {}\n}}", shell_word(checkout.string()), command_)},
-      .variables = inherited_variables()};
+  build.process = {.words = {"/bin/sh", "-c", shell_in_folder(checkout, command_)}, .variables = inherited_variables()};
   build.limit_seconds = limit_seconds;
   build.merged = true;
   const FinishedProcess done = run_(build);

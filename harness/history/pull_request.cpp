@@ -21,10 +21,6 @@ std::string tool_name(const std::string& key) {
   return key.starts_with(imported) ? key.substr(imported.size()) : key;
 }
 
-std::string in_checkout(const std::filesystem::path& folder, const std::string& command) {
-  return fmt::format("cd {} && {{ {}\n}}", shell_word(folder.string()), command);
-}
-
 }  // namespace
 
 std::vector<std::string> by_suspicion(const History& history) {
@@ -104,7 +100,7 @@ PullRequestResult compare_builds(const std::vector<std::string>& cases, const Pu
       run.replace(at, std::string_view(cases_placeholder).size(), shell_word(expression_of(batches[i])));
     ab::CommandFigures figures(asked.metric, {}, {}, tool);
     const ab::Result result =
-        measure({"history check", in_checkout(base, run), in_checkout(head, run),
+        measure({"history check", shell_in_folder(base, run), shell_in_folder(head, run),
                  [&](const CommandOutput& output, char side) { return figures.read(output, side); }},
                 {.tolerance = asked.tolerance,
                  .error = asked.error / static_cast<double>(batches.size()),

@@ -98,10 +98,6 @@ class Tonight {
     return pairs;
   }
 
-  static std::string in(const std::filesystem::path& folder, const std::string& command) {
-    return fmt::format("cd {} && {{ {}\n}}", shell_word(folder.string()), command);
-  }
-
   // Both commits' checkouts; says why there are none.
   std::optional<std::pair<std::filesystem::path, std::filesystem::path>> built(const std::string& good,
                                                                                const std::string& bad) {
@@ -122,10 +118,11 @@ class Tonight {
     if (!folders) return;
     const double before = left();
     if (before <= 0) return line(fmt::format("Not measured, as the builds used up the budget: {}.", what));
-    std::vector<Confirmation> found = confirm_all(history_, pair.candidates,
-                                                  {in(folders->first, request_.run), in(folders->second, request_.run),
-                                                   request_.metric, confirm_part * before, request_.seed},
-                                                  measure_);
+    std::vector<Confirmation> found =
+        confirm_all(history_, pair.candidates,
+                    {shell_in_folder(folders->first, request_.run), shell_in_folder(folders->second, request_.run),
+                     request_.metric, confirm_part * before, request_.seed},
+                    measure_);
     const std::string seconds = format_seconds(before - left());
     for (Confirmation& one : found) {
       const Direction verdict = one.outcome().verdict;
@@ -200,8 +197,8 @@ class Tonight {
       const auto folder = build_(commits[at].hash, left(), why);
       if (!folder || left() <= 0) return std::nullopt;
       const auto outcome = confirm_all(history_, {{event, true}},
-                                       {in(*base, request_.run), in(*folder, request_.run), request_.metric, left(),
-                                        request_.seed + at + 1, tolerance},
+                                       {shell_in_folder(*base, request_.run), shell_in_folder(*folder, request_.run),
+                                        request_.metric, left(), request_.seed + at + 1, tolerance},
                                        measure_)
                                .front()
                                .outcome();

@@ -91,26 +91,33 @@ std::vector<PortBytes> read_port_bytes(const Root& root) {
   return all;
 }
 
-std::vector<PortBytes> expected_port_bytes(const Root& root, std::span<const GpuBytes> gpus) {
+std::vector<PortId> nearest_ports(const Root& root, const std::string& gpu_pci) {
+  const auto place = gpu_pci.empty() ? std::filesystem::path() : real_path(root, "sys/bus/pci/devices/" + gpu_pci);
+  if (place.empty()) return {};
   const NamedPorts named(nccl_setting(root, "NCCL_IB_HCA").value);
-  std::map<PortId, std::filesystem::path> places;
-  for (const PortId& port : infiniband_ports(root))
-    if (named.empty() || named.has(port))
-      if (auto place = real_path(root, "sys/class/infiniband/" + port.device + "/device"); !place.empty())
-        places[port] = std::move(place);
+  std::vector<PortId> nearest;
+  std::ptrdiff_t deepest = 0;
+  for (const PortId& port : infiniband_ports(root)) {
+    if (!named.empty() && !named.has(port)) continue;
+    const auto other = real_path(root, "sys/class/infiniband/" + port.device + "/device");
+    if (other.empty()) continue;
+    const std::ptrdiff_t depth = shared_depth(place, other);
+    if (depth > deepest) nearest.clear();
+    if (depth >= deepest) nearest.push_back(port);
+    deepest = std::max(deepest, depth);
+  }
+  return nearest;
+}
+
+std::vector<PortBytes> expected_port_bytes(const Root& root, std::span<const GpuBytes> gpus) {
   struct Sharing {
     std::size_t gpus = 0;
     double sent = 0, received = 0;
   };
   std::map<std::vector<PortId>, Sharing> by_nearest;
   for (const GpuBytes& gpu : gpus) {
-    const auto place = gpu.pci.empty() ? std::filesystem::path() : real_path(root, "sys/bus/pci/devices/" + gpu.pci);
-    if (place.empty()) continue;
-    std::ptrdiff_t deepest = 0;
-    for (const auto& [port, other] : places) deepest = std::max(deepest, shared_depth(place, other));
-    std::vector<PortId> nearest;
-    for (const auto& [port, other] : places)
-      if (shared_depth(place, other) == deepest) nearest.push_back(port);
+    const std::vector<PortId> nearest = nearest_ports(root, gpu.pci);
+    if (nearest.empty()) continue;
     Sharing& sharing = by_nearest[nearest];
     ++sharing.gpus, sharing.sent += gpu.sent, sharing.received += gpu.received;
   }

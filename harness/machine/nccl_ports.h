@@ -70,14 +70,17 @@ std::vector<PortId> infiniband_ports(const Root& root);
 // reached the end of their 32 bits on old hardware, are left out.
 std::vector<PortBytes> read_port_bytes(const Root& root);
 
+// NCCL's ports that are nearest to a GPU on the PCI bus. Empty for a place on the bus that is unknown.
+std::vector<PortId> nearest_ports(const Root& root, const std::string& gpu_pci);
+
 // Bytes that a GPU sent to and received from other hosts.
 struct GpuBytes {
   std::string pci;  // empty for a rank without a GPU
   double sent = 0, received = 0;
 };
-// What each port must at least have carried if every GPU used those of NCCL's ports that are nearest to it on the PCI
-// bus. Several GPUs with the same nearest ports load these evenly; more ports than GPUs may stay idle and are left out,
-// as are GPUs whose place on the bus is unknown.
+// What each port must at least have carried if every GPU used the ports nearest to it. Several GPUs with the same
+// nearest ports load these evenly; more ports than GPUs may stay idle and are left out, as are GPUs whose place on the
+// bus is unknown.
 std::vector<PortBytes> expected_port_bytes(const Root& root, std::span<const GpuBytes> gpus);
 
 }  // namespace assay

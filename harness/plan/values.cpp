@@ -116,15 +116,6 @@ std::optional<ParamValue> read_text(const ParamSpec& spec, const Cursor& cursor)
   return std::nullopt;
 }
 
-// Quoted for a shell where it must be.
-std::string shell_quoted(const std::string& word) {
-  const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) ||
-           std::string_view("_./:=@%+,-").find(c) != std::string_view::npos;
-  });
-  return plain ? word : shell_word(word);
-}
-
 // A list of the words of a command, or an object of variables, as a shell reads them.
 std::optional<ValueList> read_words(const ParamSpec& spec, const Cursor& cursor) {
   std::string all;
@@ -132,7 +123,7 @@ std::optional<ValueList> read_words(const ParamSpec& spec, const Cursor& cursor)
   const auto add = [&](const std::string& before, const Cursor& word) {
     const auto text = read_text(spec, word);
     bad = bad || !text;
-    if (text) all += (all.empty() ? "" : " ") + before + shell_quoted(std::get<std::string>(*text));
+    if (text) all += (all.empty() ? "" : " ") + before + short_shell_word(std::get<std::string>(*text));
   };
   if (spec.shell == ParamSpec::Shell::command && cursor.json().is_array()) {
     for (const Cursor& word : cursor.elements()) add("", word);

@@ -38,14 +38,15 @@ struct RankResult {
   std::optional<double> median;
   std::string uuid = {};              // the rank's GPU; empty on a CPU
   std::string pci = {};               // the GPU's bus address
+  std::string nic = {};               // the ports nearest to the GPU, "mlx5_0:1"; empty: none, or unknown
   std::string cpus = {};              // it is bound to, "0-3,8"; empty: unknown
   std::optional<int> numa_node = {};  // the node of those CPUs; absent if they span several nodes, or it is unknown
   std::optional<double> pace = {};    // Measurement::rank_paces; only in a world of several ranks
 
   static void members(auto& self, auto& io) {
     io("rank", self.rank), io("host", self.host), io("device", self.device), io("median", self.median);
-    io.sparse("uuid", self.uuid), io.sparse("pci", self.pci), io.null_if_empty("cpus", self.cpus);
-    io("numa_node", self.numa_node), io.sparse("pace", self.pace);
+    io.sparse("uuid", self.uuid), io.sparse("pci", self.pci), io.sparse("nic", self.nic);
+    io.null_if_empty("cpus", self.cpus), io("numa_node", self.numa_node), io.sparse("pace", self.pace);
   }
 };
 

@@ -133,7 +133,7 @@ Record Supervisor::broken_record(const Job& job) {
     const auto at = static_cast<std::size_t>(seat.gpu.value_or(0));
     const GpuPlace gpu = seat.gpu && host.gpus && at < host.gpus->size() ? (*host.gpus)[at] : GpuPlace();
     record.ranks.push_back(
-        {seat.rank, host.name, "", std::nullopt, gpu.uuid, gpu.pci, cpu_list_text(seat.cpus), seat.numa_node});
+        {seat.rank, host.name, "", std::nullopt, gpu.uuid, gpu.pci, "", cpu_list_text(seat.cpus), seat.numa_node});
   }
   record.status = Status::error;
   record.metrics.clear();

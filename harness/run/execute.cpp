@@ -9,12 +9,14 @@
 #include "harness/core/host.h"
 #include "harness/core/out_of_memory.h"
 #include "harness/core/plain_text.h"
+#include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/core/utc.h"
 #include "harness/device/cpu/cpu_list.h"
 #include "harness/device/cpu/team.h"
 #include "harness/device/memory_watch.h"
 #include "harness/hosts/placement.h"
+#include "harness/machine/nccl_ports.h"
 #include "harness/record/flags.h"
 #include "harness/run/case_errors.h"
 #include "harness/run/case_settings.h"
@@ -41,6 +43,14 @@
 namespace assay {
 
 namespace {
+
+// The ports nearest to a GPU, as NCCL_IB_HCA spells them.
+std::string nearest_nic(const std::string& gpu_pci) {
+  std::vector<std::string> names;
+  for (const PortId& port : nearest_ports(user_root(), gpu_pci))
+    names.push_back(fmt::format("{}:{}", port.device, port.number));
+  return joined(names);
+}
 
 constexpr std::size_t max_links_named = 4;
 
@@ -327,7 +337,8 @@ Record execute_case(const CaseOrder& order, Device& device, Communicator& world,
     });
   Communicator& comm = slow_link ? static_cast<Communicator&>(*slow_link) : world;
   record.ranks = {{comm.rank(), this_host(), device.info().name, std::nullopt, device.info().uuid, device.info().pci,
-                   cpu_list_text(cpu::rank_cpus()), node_of_cpus(numa_nodes(), cpu::rank_cpus())}};
+                   nearest_nic(device.info().pci), cpu_list_text(cpu::rank_cpus()),
+                   node_of_cpus(numa_nodes(), cpu::rank_cpus())}};
   const Clock::time_point start = Clock::now();
   Context context{device, comm};
   context.inputs = {.world = order.world,

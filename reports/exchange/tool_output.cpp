@@ -91,12 +91,7 @@ std::optional<RecognisedFile> figures_of(const ToolCommand& command, const std::
 std::string shell_line(const std::vector<std::string>& words) {
   if (words.size() == 1) return words.front();
   std::string line;
-  for (const std::string& word : words) {
-    const bool plain = !word.empty() && word.find_first_not_of(
-                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123"
-                                            "456789-_./:=,+@%") == word.npos;
-    line += (line.empty() ? "" : " ") + (plain ? word : shell_word(word));
-  }
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + short_shell_word(word);
   return line;
 }
 
@@ -105,9 +100,7 @@ ToolOutput run_tool(const ToolCommand& command, const std::function<FinishedProc
   ToolOutput output;
   output.started = utc_text(std::time(nullptr));
   ProcessRun shell;
-  const std::string line = command.folder == "."
-                               ? command.shell
-                               : fmt::format("cd {} && {{ {}\n}}", shell_word(command.folder.string()), command.shell);
+  const std::string line = command.folder == "." ? command.shell : shell_in_folder(command.folder, command.shell);
   shell.process = {.words = {"/bin/sh", "-c", line}, .variables = variables_of_launcher()};
   shell.limit_seconds = command.limit_seconds;
   shell.max_output = max_bytes;

@@ -151,14 +151,16 @@ struct RailPort {
   std::string host;
   std::size_t rail = 0;
   std::string gpu = {};                           // that sends by it: PCI address, else UUID; empty: a CPU's rank
+  std::string nic = {};                           // nearest to the GPU, "mlx5_0:1"; empty: none, or unknown
   std::optional<double> send = {}, receive = {};  // bytes a second, of its median link
   double floor = 0;                               // below it a link is slow
   std::size_t partners = 0;
   std::string state = {};  // a word of check_words; "switch": slow, as are the others below its switch
 
   static void members(auto& self, auto& io) {
-    io("host", self.host), io("rail", self.rail), io.null_if_empty("gpu", self.gpu), io("send", self.send);
-    io("receive", self.receive), io("floor", self.floor), io("partners", self.partners), io("state", self.state);
+    io("host", self.host), io("rail", self.rail), io.null_if_empty("nic", self.nic);
+    io.null_if_empty("gpu", self.gpu), io("send", self.send), io("receive", self.receive);
+    io("floor", self.floor), io("partners", self.partners), io("state", self.state);
   }
 };
 

@@ -49,7 +49,7 @@ std::vector<RailPort> ports_of(const JudgedRails& links, const WorldChecks& worl
       RailPort port{.host = record.host_of(matrix.ranks[own]), .rail = rail};
       if (!place.contains(port.host) || !world.checks.contains(port.host)) continue;
       for (const RankResult& rank : record.ranks)
-        if (rank.rank == matrix.ranks[own]) port.gpu = rank.pci.empty() ? rank.uuid : rank.pci;
+        if (rank.rank == matrix.ranks[own]) port.gpu = rank.pci.empty() ? rank.uuid : rank.pci, port.nic = rank.nic;
       std::vector<double> sent, received;
       for (std::size_t other = 0; other < matrix.ranks.size(); ++other) {
         if (const double value = matrix.at(own, other); other != own && std::isfinite(value)) sent.push_back(value);

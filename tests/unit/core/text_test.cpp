@@ -83,6 +83,14 @@ TEST(Text, ExceptionsOfLibrariesAreSaidInWords) {
   EXPECT_EQ(code_of_unwritten("cannot write x: Permission denied"), ExitCode::usage);
 }
 
+TEST(Text, AShellReadsOneWord) {
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(short_shell_word("--case=a/b:c,d@1%+"), "--case=a/b:c,d@1%+");
+  for (const char* text : {"", "a b", "$HOME", "~", "a;b", "*", "\xc3\xa9"})
+    EXPECT_EQ(short_shell_word(text), shell_word(text)) << text;
+  EXPECT_EQ(shell_in_folder("/a b", "x\n# y"), "cd '/a b' && { x\n# y\n}");
+}
+
 enum class Colour { red, green };
 constexpr auto words(Colour) { return std::to_array<std::string_view>({"red", "green"}); }
 

@@ -41,6 +41,12 @@ class Ports : public testing::Test {
   std::vector<std::string> expected(const std::vector<GpuBytes>& gpus) const {
     return texts(expected_port_bytes(fake_.root(), gpus));
   }
+  std::vector<std::string> nearest(const std::string& pci) const {
+    std::vector<std::string> names;
+    for (const PortId& port : nearest_ports(fake_.root(), pci))
+      names.push_back(fmt::format("{}:{}", port.device, port.number));
+    return names;
+  }
   FakeRoot fake_;
 };
 
@@ -61,6 +67,18 @@ TEST_F(Ports, EachGpuIsExpectedToUseThePortBesideIt) {
   const std::vector<GpuBytes> both = {{"0000:10:00.0", 100, 50}, {"0000:20:00.0", 70, 30}};
   EXPECT_THAT(expected(both), ElementsAre("mlx5_0:1 100 50", "mlx5_1:1 70 30"));
   EXPECT_THAT(expected({{"", 100, 50}, {"0000:99:00.0", 1, 1}}), IsEmpty()) << "no GPU, or none that is known";
+}
+
+TEST_F(Ports, TheNearestAreThoseBesideTheGpu) {
+  gpu("a", "0000:10:00.0"), gpu("d", "0000:40:00.0");
+  EXPECT_THAT(nearest("0000:10:00.0"), IsEmpty()) << "no port";
+  port("a", "mlx5_0", 0, 0), port("a", "mlx5_1", 0, 0), port("c", "mlx5_2", 0, 0);
+  EXPECT_THAT(nearest("0000:10:00.0"), ElementsAre("mlx5_0:1", "mlx5_1:1"));
+  EXPECT_THAT(nearest("0000:40:00.0"), ElementsAre("mlx5_0:1", "mlx5_1:1", "mlx5_2:1")) << "none is nearer";
+  EXPECT_THAT(nearest(""), IsEmpty());
+  EXPECT_THAT(nearest("0000:99:00.0"), IsEmpty());
+  fake_.file("etc/nccl.conf", "NCCL_IB_HCA=^mlx5_0");
+  EXPECT_THAT(nearest("0000:10:00.0"), ElementsAre("mlx5_1:1"));
 }
 
 TEST_F(Ports, GpusThatShareTheirPortsLoadThemEvenly) {

@@ -25,7 +25,8 @@ Record sample_record() {
   record.seed = 18446744073709551615ull;
   record.attempt = 2;
   record.world_ranks = 2;
-  record.ranks = {{0, "b", "cpu 0", 0.5}, {1, "a", "cpu 1", std::nullopt, "GPU-1", "0000:07:00.0", "0-3,8", 1}};
+  record.ranks = {{0, "b", "cpu 0", 0.5},
+                  {1, "a", "cpu 1", std::nullopt, "GPU-1", "0000:07:00.0", "mlx5_0:1", "0-3,8", 1}};
   record.conditions = {{"types", "bf16 x bf16 -> bf16"}};
   record.choices = {{"isa", "avx512_bf16"}};
   record.labels = {{"rack", "7"}};

@@ -216,6 +216,7 @@ TEST(AcceptTable, RailsAreInTheJsonAndOnThePage) {
   const Json json = accept_json(all, false);
   EXPECT_EQ(json["rails"], (Json::array({{{"host", "a"},
                                           {"rail", 1},
+                                          {"nic", nullptr},
                                           {"gpu", nullptr},
                                           {"send", 1e9},
                                           {"receive", 2e9},

@@ -138,7 +138,7 @@ TEST(AcceptRails, ARecordWithoutFiguresSaysNothing) {
 
 TEST(AcceptRails, EveryPortHasItsFigures) {
   Record links = links_of_rails(2);
-  links.ranks[5].pci = "0000:1b:00.0";
+  links.ranks[5].pci = "0000:1b:00.0", links.ranks[5].nic = "mlx5_1:1";
   limit_port(links, 2, 1, 5e9);
   links.rails[0].values[0 * 6 + 1] = 1e9;  // a to b
   const WorldChecks found = judged_rails({links});
@@ -146,6 +146,7 @@ TEST(AcceptRails, EveryPortHasItsFigures) {
   const RailPort& slow = found.rails.ports[5];
   EXPECT_EQ(json_of(slow), (Json{{"host", "c"},
                                  {"rail", 1},
+                                 {"nic", "mlx5_1:1"},
                                  {"gpu", "0000:1b:00.0"},
                                  {"send", 5e9},
                                  {"receive", 5e9},
