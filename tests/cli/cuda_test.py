@@ -42,6 +42,22 @@ class Cuda(AssayCase):
         self.assertTrue(rank["uuid"].startswith("GPU-"))
         self.assertEqual(rank["pci"], "0000:e0:00.0")
 
+    def test_ranks_name_the_port_nearest_to_their_gpu(self):
+        root = self.dir / "root"
+        for name, bridge in (("0000:e0:00.0", "a"), ("0000:e1:00.0", "b"), ("mlx5_0", "a"), ("mlx5_1", "b")):
+            place = root / "sys/devices/pci0000:00" / bridge / name
+            place.mkdir(parents=True)
+            link = root / (f"sys/class/infiniband/{name}/device" if name.startswith("mlx") else f"sys/bus/pci/devices/{name}")
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(place)
+        for name in ("mlx5_0", "mlx5_1"):
+            (root / f"sys/class/infiniband/{name}/ports/1").mkdir(parents=True)
+        entry = {"family": "launch"}
+        self.assertNotIn("nic", self.run_cases(entry)[0]["ranks"][0])
+        env = {"ASSAY_ROOT": str(root)}
+        ranks = self.run_cases({**entry, "ranks": 2}, script="devices=2", env=env)[0]["ranks"]
+        self.assertEqual([rank["nic"] for rank in ranks], ["mlx5_0:1", "mlx5_1:1"])
+
     def test_models_train_in_8_bits(self):
         shape = {"micro_batch": 2, "accumulate": 2, "seq": 16}
         records = self.run_cases(
