@@ -4,7 +4,9 @@
 // its name. Everything in such a source is in an unnamed namespace and calls no inline function of a header: the linker
 // would keep one copy, perhaps compiled for instructions this CPU lacks. vector/vector.h has the vectors. The source
 // exports a table of functions, and kernels<RowKernels>() returns the one to call:
-//   template <> const RowKernels cpu::KernelsFor<RowKernels, cpu::Isa::ASSAY_ISA>::table = ops::row_kernels;
+//   template <>
+//   const assay::ops::RowKernels
+//       assay::cpu::KernelsFor<assay::ops::RowKernels, assay::cpu::Isa::ASSAY_ISA>::table = assay::ops::row_kernels;
 #pragma once
 
 #include <initializer_list>

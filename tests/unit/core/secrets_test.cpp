@@ -64,7 +64,9 @@ TEST(Secrets, AreMasked) {
   };
   for (const auto& [form, secret] : cases) {
     const std::size_t at = form.find('~');
-    const auto with = [&](std::string_view value) { return form.substr(0, at).append(value) + form.substr(at + 1); };
+    const auto with = [&, form = form](std::string_view value) {
+      return form.substr(0, at).append(value) + form.substr(at + 1);
+    };
     const std::string once = mask_secrets(with(secret));
     EXPECT_EQ(once.find(secret), once.npos) << once;
     EXPECT_TRUE(holds_secret(with(secret))) << form;

@@ -450,7 +450,8 @@ TEST_F(Sheets, AreFoundByTheNamesThatDriversReport) {
   for (const auto& [name, wanted] : names) {
     std::vector<std::string> found;
     for (const HardwareSheet& sheet : all_)
-      if (std::ranges::any_of(sheet.match, [&](const std::string& pattern) { return matches(pattern, name); }))
+      if (std::ranges::any_of(sheet.match,
+                              [&, name = name](const std::string& pattern) { return matches(pattern, name); }))
         found.push_back(sheet.name);
     EXPECT_EQ(found, wanted.empty() ? std::vector<std::string>() : std::vector<std::string>{wanted}) << name;
     unseen.erase(wanted);

@@ -91,7 +91,8 @@ constexpr ActivationKernels activation_kernels{kernels_of<float>, kernels_of<bf1
 
 }  // namespace
 
-template <>
-const ActivationKernels cpu::KernelsFor<ActivationKernels, cpu::Isa::ASSAY_ISA>::table = ops::activation_kernels;
-
 }  // namespace assay::ops
+
+template <>
+const assay::ops::ActivationKernels assay::cpu::KernelsFor<assay::ops::ActivationKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+    assay::ops::activation_kernels;

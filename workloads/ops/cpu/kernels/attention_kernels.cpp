@@ -34,7 +34,8 @@ constexpr AttentionKernels attention_kernels{
 
 }  // namespace
 
-template <>
-const AttentionKernels cpu::KernelsFor<AttentionKernels, cpu::Isa::ASSAY_ISA>::table = ops::attention_kernels;
-
 }  // namespace assay::ops
+
+template <>
+const assay::ops::AttentionKernels assay::cpu::KernelsFor<assay::ops::AttentionKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+    assay::ops::attention_kernels;

@@ -204,7 +204,8 @@ constexpr BatchNormKernels batch_norm_kernels{typed<float>, typed<bf16>};
 
 }  // namespace
 
-template <>
-const BatchNormKernels cpu::KernelsFor<BatchNormKernels, cpu::Isa::ASSAY_ISA>::table = ops::batch_norm_kernels;
-
 }  // namespace assay::ops
+
+template <>
+const assay::ops::BatchNormKernels assay::cpu::KernelsFor<assay::ops::BatchNormKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+    assay::ops::batch_norm_kernels;

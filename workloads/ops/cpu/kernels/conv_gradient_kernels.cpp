@@ -170,7 +170,8 @@ constexpr ConvGradientKernels conv_gradient_kernels{height, width, typed<float>,
 
 }  // namespace
 
-template <>
-const ConvGradientKernels cpu::KernelsFor<ConvGradientKernels, cpu::Isa::ASSAY_ISA>::table = ops::conv_gradient_kernels;
-
 }  // namespace assay::ops
+
+template <>
+const assay::ops::ConvGradientKernels assay::cpu::KernelsFor<assay::ops::ConvGradientKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+    assay::ops::conv_gradient_kernels;

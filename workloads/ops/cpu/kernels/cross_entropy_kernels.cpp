@@ -110,7 +110,8 @@ constexpr CrossEntropyKernels cross_entropy_kernels{row<float>, row<bf16>};
 
 }  // namespace
 
-template <>
-const CrossEntropyKernels cpu::KernelsFor<CrossEntropyKernels, cpu::Isa::ASSAY_ISA>::table = ops::cross_entropy_kernels;
-
 }  // namespace assay::ops
+
+template <>
+const assay::ops::CrossEntropyKernels assay::cpu::KernelsFor<assay::ops::CrossEntropyKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+    assay::ops::cross_entropy_kernels;

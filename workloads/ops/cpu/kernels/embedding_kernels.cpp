@@ -75,7 +75,8 @@ constexpr EmbeddingKernels embedding_kernels{
 
 }  // namespace
 
-template <>
-const EmbeddingKernels cpu::KernelsFor<EmbeddingKernels, cpu::Isa::ASSAY_ISA>::table = ops::embedding_kernels;
-
 }  // namespace assay::ops
+
+template <>
+const assay::ops::EmbeddingKernels assay::cpu::KernelsFor<assay::ops::EmbeddingKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+    assay::ops::embedding_kernels;

@@ -85,7 +85,8 @@ constexpr FlatKernels flat_kernels{
 
 }  // namespace
 
-template <>
-const FlatKernels cpu::KernelsFor<FlatKernels, cpu::Isa::ASSAY_ISA>::table = ops::flat_kernels;
-
 }  // namespace assay::ops
+
+template <>
+const assay::ops::FlatKernels assay::cpu::KernelsFor<assay::ops::FlatKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+    assay::ops::flat_kernels;

@@ -146,7 +146,8 @@ constexpr NormKernels norm_kernels{forward<float>, forward<bf16>, backward<float
 
 }  // namespace
 
-template <>
-const NormKernels cpu::KernelsFor<NormKernels, cpu::Isa::ASSAY_ISA>::table = ops::norm_kernels;
-
 }  // namespace assay::ops
+
+template <>
+const assay::ops::NormKernels assay::cpu::KernelsFor<assay::ops::NormKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+    assay::ops::norm_kernels;

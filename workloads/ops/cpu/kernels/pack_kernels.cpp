@@ -85,7 +85,8 @@ constexpr PackKernels pack_kernels{across<Singles>, across<Pairs>, along_bf16};
 
 }  // namespace
 
-template <>
-const PackKernels cpu::KernelsFor<PackKernels, cpu::Isa::ASSAY_ISA>::table = ops::pack_kernels;
-
 }  // namespace assay::ops
+
+template <>
+const assay::ops::PackKernels assay::cpu::KernelsFor<assay::ops::PackKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+    assay::ops::pack_kernels;

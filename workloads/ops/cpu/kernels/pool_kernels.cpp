@@ -148,7 +148,8 @@ constexpr PoolKernels pool_kernels{typed<float>, typed<bf16>};
 
 }  // namespace
 
-template <>
-const PoolKernels cpu::KernelsFor<PoolKernels, cpu::Isa::ASSAY_ISA>::table = ops::pool_kernels;
-
 }  // namespace assay::ops
+
+template <>
+const assay::ops::PoolKernels assay::cpu::KernelsFor<assay::ops::PoolKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+    assay::ops::pool_kernels;

@@ -91,7 +91,8 @@ constexpr ProductKernels product_kernels{kernels_of<float>, kernels_of<bf16>};
 
 }  // namespace
 
-template <>
-const ProductKernels cpu::KernelsFor<ProductKernels, cpu::Isa::ASSAY_ISA>::table = ops::product_kernels;
-
 }  // namespace assay::ops
+
+template <>
+const assay::ops::ProductKernels assay::cpu::KernelsFor<assay::ops::ProductKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+    assay::ops::product_kernels;

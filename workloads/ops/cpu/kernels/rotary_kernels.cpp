@@ -27,7 +27,8 @@ constexpr RotaryKernels rotary_kernels{token<float>, token<bf16>};
 
 }  // namespace
 
-template <>
-const RotaryKernels cpu::KernelsFor<RotaryKernels, cpu::Isa::ASSAY_ISA>::table = ops::rotary_kernels;
-
 }  // namespace assay::ops
+
+template <>
+const assay::ops::RotaryKernels assay::cpu::KernelsFor<assay::ops::RotaryKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+    assay::ops::rotary_kernels;

@@ -3,22 +3,27 @@
 
 #include "harness/device/cpu/vector/vector.h"
 
+#include <utility>
+
 namespace assay::vector {
 namespace {
 
-// Transposes a lanes x lanes matrix of 32-bit units in registers: rows `width` apart exchange halves.
+// Rows a and b, `width` apart, exchange halves: a keeps its lower ones, b its upper ones.
+template <int width, bool upper, typename V, int... l>
+inline V exchanged(V a, V b, std::integer_sequence<int, l...>) {
+  if constexpr (upper) return __builtin_shufflevector(a, b, ((l & width) == 0 ? l + width : lanes + l)...);
+  return __builtin_shufflevector(a, b, ((l & width) == 0 ? l : lanes + l - width)...);
+}
+
+// Transposes a lanes x lanes matrix of 32-bit units in registers.
 template <typename V, int width>
 inline void exchange(V (&rows)[lanes]) {
-  Int keep_lower, keep_upper;
-  for (int l = 0; l < lanes; ++l) {
-    keep_lower[l] = (l & width) == 0 ? l : lanes + l - width;
-    keep_upper[l] = (l & width) == 0 ? l + width : lanes + l;
-  }
+  constexpr std::make_integer_sequence<int, lanes> all;
 #pragma GCC unroll 16
   for (int i = 0; i < lanes; ++i) {
     if ((i & width) != 0) continue;
-    const V lower = __builtin_shuffle(rows[i], rows[i + width], keep_lower);
-    rows[i + width] = __builtin_shuffle(rows[i], rows[i + width], keep_upper);
+    const V lower = exchanged<width, false>(rows[i], rows[i + width], all);
+    rows[i + width] = exchanged<width, true>(rows[i], rows[i + width], all);
     rows[i] = lower;
   }
   if constexpr (width > 1) exchange<V, width / 2>(rows);

@@ -220,7 +220,8 @@ constexpr WinogradKernels winograd_kernels{columns, height,  input,           ou
 
 }  // namespace
 
-template <>
-const WinogradKernels cpu::KernelsFor<WinogradKernels, cpu::Isa::ASSAY_ISA>::table = ops::winograd_kernels;
-
 }  // namespace assay::ops
+
+template <>
+const assay::ops::WinogradKernels assay::cpu::KernelsFor<assay::ops::WinogradKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+    assay::ops::winograd_kernels;
