@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -336,16 +337,22 @@ std::vector<RunData> runs_of(const AcceptanceFolder& one, const AcceptanceFolder
   return runs;
 }
 
-// Returns the run with the most cases of those of a stage on that many hosts: the others measured a part again. Without
-// pairs of hosts, which the acceptances judge.
+// Returns the run with the most cases of those of a stage on that many hosts. The later ones measured some of them
+// again, and the judgement rests on what they found. Without pairs of hosts, which the acceptances judge.
 RunData whole_run(const AcceptanceFolder& folder, const std::string& stage, std::size_t hosts) {
   std::vector<fs::path> dirs;
   for (const TogetherRun& one : folder.together)
     if (one.stage == stage && one.hosts == hosts) dirs.push_back(one.dir);
   std::vector<RunData> runs = read_runs(dirs);
-  RunData& most = *std::ranges::max_element(runs, {}, [](const RunData& run) { return run.records.size(); });
-  keep_records(most, [](const Record& record) { return !record.matrix; });
-  return std::move(most);
+  const auto most = std::ranges::max_element(runs, {}, [](const RunData& run) { return run.records.size(); });
+  std::set<std::string> keys;
+  for (const Record& record : most->records) keys.insert(record.key);
+  for (auto later = std::next(most); later != runs.end(); ++later)
+    for (std::size_t i = 0; i < later->records.size(); ++i)
+      if (Record& record = later->records[i]; keys.contains(record.key) && record.status == Status::ok)
+        most->records.push_back(std::move(record)), most->lines.push_back(later->lines[i]);
+  keep_records(*most, [](const Record& record) { return !record.matrix; });
+  return std::move(*most);
 }
 
 // Takes the runs of each stage on the most hosts that it ran on in both, and notes stages without any.

@@ -316,8 +316,10 @@ class Acceptances(AssayCase):
             sums = [record(key, names, value) for key, value in figures.items()]
             for one in sums:
                 one["metrics"][0]["ci95"] = [0.999 * one["metrics"][0]["value"], 1.001 * one["metrics"][0]["value"]]
-            # What was measured again is a part of the cases.
-            stages = {"collectives": [attempt(names, *sums), attempt(names, record(SUM, names, 1.0))], **stages}
+            # The last case was slow at first and was measured again.
+            slow = json.loads(json.dumps(sums[-1]))
+            slow["metrics"][0].update(value=1.0, ci95=[0.999, 1.001])
+            stages = {"collectives": [attempt(names, *sums[:-1], slow), attempt(names, sums[-1])], **stages}
         ACCEPTANCES[name] = {"hosts": hosts, "audit": {"hosts": answers, "drift": list(audit)}, "stages": {
             **whole(whole_ones), "host": [attempt(hosts, *records)], **stages}}
         words, out = write_acceptance(self.dir / name, name)
