@@ -4,6 +4,7 @@
 #include "cli/options.h"
 #include "harness/ab/command_figures.h"
 #include "harness/ab/commands.h"
+#include "harness/ab/where.h"
 #include "harness/core/streams.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
@@ -22,6 +23,7 @@ namespace {
 struct AbOptions {
   std::string a, b, metric, better, tolerance = "2%", error = "5%", budget = "10m", seed;
   std::vector<std::string> cases;
+  bool where = false;
   Outputs outputs;
 };
 
@@ -60,13 +62,17 @@ ExitCode ab(const AbOptions& asked) {
   const ab::Options options = read_options(asked);
   ab::CommandFigures figures(asked.metric, asked.cases, from_word<Better>(asked.better), report::read_tool);
   const auto read = [&](const CommandOutput& output, char side) { return figures.read(output, side); };
-  const ab::Result result = ab::run_commands({"ab", asked.a, asked.b, read}, options);
+  Children children("the comparison");
+  const auto run_one = [&](const ProcessRun& run) { return children.run(run); };
+  const ab::Result result = ab::run_commands({"ab", asked.a, asked.b, read}, options, run_one);
   for (const std::string& remark : figures.remarks()) say("assay: ab: {}\n", remark);
   if (const std::string why = report::why_undecided(result, options); !why.empty()) say("assay: ab: {}\n", why);
   asked.outputs.write_json([&] {
     return dump_document(report::ab_json(result, {asked.a, asked.b, figures.metric(), options}));
   });
   if (result.all.pairs > 0) asked.outputs.print(report::ab_document(result, options));
+  if (asked.where)
+    say("assay: ab: own time of functions, A -> B: {}\n", ab::text_of(ab::where_time_goes(asked.a, asked.b, run_one)));
   switch (result.all.verdict) {
     case Direction::slower: return ExitCode::failed;
     case Direction::unknown: return ExitCode::no_data;
@@ -91,6 +97,8 @@ Command ab_command(CLI::App& root) {
   app->add_option("--error", options->error, "Probability that any verdict is wrong")->capture_default_str();
   app->add_option("--budget", options->budget, "Time for everything (90s, 10m, 1h)")->capture_default_str();
   app->add_option("--seed", options->seed, "Seed of the order within pairs; a new one by default");
+  app->add_flag("--where", options->where,
+                "Then run each once more under perf: the five functions whose own time differs most");
   options->outputs.add_to(*app);
   app->footer(std::string(ab_footer) + "\n\n" + metric_grammar);
   return {app, [options] { return ab(*options); }};

@@ -18,8 +18,9 @@ struct BisectFlags {
 };
 
 ExitCode run_bisect(const BisectFlags& flags) {
-  const history::Options options = flags.judge.options("history bisect");
+  flags.judge.options("history bisect");  // says first what is wrong with them
   store::Store store = store::Store::open_existing(store_path(flags.store));
+  const history::Options options = flags.judge.options("history bisect", store, history::OtherSettings::counts);
   const history::History history = history::read_history(store, options);
   const auto known = history::known_changes(history);
   const history::Reported& event = history::reported_named(known, flags.event, "history bisect");

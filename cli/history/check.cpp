@@ -1,9 +1,9 @@
 // assay history check: what became slower?
+#include "cli/history/comment.h"
 #include "cli/history/history.h"
 #include "cli/history/tonight.h"
 #include "cli/options.h"
 #include "harness/core/streams.h"
-#include "harness/history/series/split.h"
 #include "harness/json/json.h"
 #include "reports/history/document.h"
 #include "reports/render/render.h"
@@ -19,7 +19,7 @@ namespace assay::cli {
 namespace {
 
 struct HistoryCheckFlags {
-  std::string store, branch, pr;
+  std::string store, branch, pr, commit_url;
   JudgeFlags judge;
   Outputs outputs;
   history::CheckRules rules;
@@ -27,27 +27,17 @@ struct HistoryCheckFlags {
   bool again = false, confirm = false;
 };
 
-ExitCode check_branch(const HistoryCheckFlags& flags, store::Store& store, const history::History& main) {
-  const history::BranchComparison comparison = history::compare_branch(
-      history::split_by(store.read(flags.branch), main.options.split_by, "--split-by"), flags.branch, main);
-  const report::Document document = history::branch_document(comparison, main);
-  flags.outputs.write_pages(document);
-  flags.outputs.write_json([&] { return dump_document(history::branch_json(comparison, main)); });
-  flags.outputs.print(document);
-  return with_reason("history check", comparison.exit_code(flags.rules.strict),
-                     comparison.changes.empty() ? fmt::format("no run of branch {} can be compared", flags.branch)
-                                                : comparison.blind_text());
-}
-
 // Judges nothing: what people decided stays, and so do the ids of events.
 ExitCode analyse_again(const HistoryCheckFlags& flags) {
   const Outputs& files = flags.outputs;
   if (flags.rules.only_fresh || flags.rules.strict || flags.rules.max_age || !flags.branch.empty() || flags.confirm ||
       !(files.json + files.html + files.markdown + files.junit).empty())
     throw UsageError("history check: --again judges no night: check once more without it for that");
-  const history::Options options = flags.judge.options("history check");
+  flags.judge.options("history check");  // says first what is wrong with them
   store::Store store = store::Store::open_existing(store_path(flags.store));
+  const history::Options options = flags.judge.options("history check", store, history::OtherSettings::changes);
   const history::History history = history::read_history(store, options, true);
+  history::keep_settings(store, options);
   history::save_events(store, history);
   std::size_t fresh = 0, withdrawn = 0;
   for (const history::Event& event : history.found.events) {
@@ -67,20 +57,26 @@ ExitCode run_history_check(const HistoryCheckFlags& flags) {
     return with_reason("history check", ExitCode::no_data,
                        fmt::format("{}: no such history; was it lost?", path.string()));
   if (flags.confirm) flags.builds.require("history check");
+  check_commit_url("history check", flags.commit_url);
   if (!flags.branch.empty() && !flags.outputs.junit.empty())
     throw UsageError("history check: --junit: the runs of a branch are no tests; leave out --branch or --junit");
-  const history::Options options = flags.judge.options("history check");
+  flags.judge.options("history check");  // says first what is wrong with them
   store::Store store = store::Store::open_existing(path);
+  const history::Options options = flags.judge.options(
+      "history check", store, flags.branch.empty() ? history::OtherSettings::refused : history::OtherSettings::counts);
+  if (!flags.branch.empty() && !options.commits.empty())
+    throw UsageError("history check: --branch: a branch is compared by nights: give --order night");
   history::History history = history::read_history(store, options);
-  if (!flags.branch.empty()) return check_branch(flags, store, history);
+  if (!flags.branch.empty()) return check_branch(flags.branch, flags.rules.strict, store, history, flags.outputs);
+  history::keep_settings(store, options);
   if (flags.confirm) history = decide_tonight("history check", flags.builds, store, std::move(history));
   history::save_events(store, history);
   history::CheckRules rules = flags.rules;
   rules.today = static_cast<history::Night>(std::time(nullptr) / 86400);
   const history::Outcome outcome = history::outcome_of(history, rules);
-  const report::Document document = history::history_document(history);
   flags.outputs.write_junit([&] { return report::render_junit(history::history_suite(history, outcome)); });
-  flags.outputs.write_pages(document, history::short_document(history));
+  write_night("history check", flags.outputs, history, outcome,
+              {flags.commit_url, flags.builds.build, flags.builds.run});
   flags.outputs.write_json([&] { return dump_document(history::history_json(history)); });
   flags.outputs.print(history::terminal_document(history));
   return with_reason("history check", outcome.code, outcome.why);
@@ -104,6 +100,7 @@ Command history_check_command(CLI::App& history) {
   app->add_option("--pr", flags->pr, "Judge HEAD against where it left BASE, both built and measured here")
       ->type_name("BASE");
   flags->builds.add_to(*app);
+  add_commit_url_option(*app, flags->commit_url);
   app->add_flag("--again", flags->again, "Analyse all nights again, and judge none; decisions and ids stay");
   flags->outputs.add_to(*app, {"--html", "--md", "--junit"});
   app->footer(

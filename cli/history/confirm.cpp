@@ -1,6 +1,7 @@
 // assay history confirm: decides a suspect tonight, by measuring the last good build and tonight's in turn.
 #include "harness/history/confirm.h"
 #include "cli/history/history.h"
+#include "harness/ab/where.h"
 #include "harness/core/streams.h"
 #include "harness/core/units.h"
 
@@ -18,8 +19,9 @@ struct ConfirmFlags {
 };
 
 ExitCode run_confirm(const ConfirmFlags& flags) {
-  const history::Options options = flags.judge.options("history confirm");
+  flags.judge.options("history confirm");  // says first what is wrong with them
   store::Store store = store::Store::open_existing(store_path(flags.store));
+  const history::Options options = flags.judge.options("history confirm", store, history::OtherSettings::refused);
   const history::History history = history::read_history(store, options);
   auto candidate = history::candidate_of(history, flags.target);
   if (!candidate) {
@@ -29,13 +31,19 @@ ExitCode run_confirm(const ConfirmFlags& flags) {
   history::ConfirmRequest request = flags.request;
   request.budget = parse_flag("history confirm: --budget", flags.budget, parse_seconds);
   request.seed = std::random_device()();
-  const auto measure = [](const auto& commands, const auto& asked) { return ab::run_commands(commands, asked); };
+  Children children("the measurements");
+  const auto run_one = [&](const ProcessRun& run) { return children.run(run); };
+  const auto measure = [&](const auto& commands, const auto& asked) {
+    return ab::run_commands(commands, asked, run_one);
+  };
   const history::Confirmation found = history::confirm(history, std::move(*candidate), request, measure);
   for (const std::string& remark : found.remarks) say("assay: history confirm: {}\n", remark);
   for (const history::MeasuredSeries& one : found.parts)
     show("{}: {}: {} ({:+.1f} %) after {} pairs\n", found.candidate.event.id, history.series[one.series].name,
          name_of(one.outcome.verdict, "undecided"), 100 * (one.outcome.ratio - 1), one.outcome.pairs);
   history::save_confirmation(store, found, history);
+  if (found.is_confirmed())
+    show("own time of functions: {}\n", ab::text_of(ab::where_time_goes(request.good, request.bad, run_one)));
   if (const std::string meaning = found.meaning(); !meaning.empty()) show("{}\n", meaning);
   return found.code();
 }

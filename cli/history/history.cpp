@@ -32,8 +32,12 @@ void JudgeFlags::add_to(CLI::App& app) {
   app.add_option("--tolerance", tolerance, "Changes below this never alarm")->capture_default_str();
   app.add_option("--false-alarms", false_alarms, "Highest share of unchanged nights that may alarm")
       ->capture_default_str();
-  app.add_option("--split-by", split_by, "Judge the nights of each value of this fact apart; give it every time")
+  app.add_option("--split-by", settings.split_by,
+                 "Judge the nights of each value of this fact apart; `check` keeps it in the history (none: do not)")
       ->type_name("FACT");
+  app.add_option("--order", settings.order,
+                 "commit: a night is a commit, in the order of first parents here; kept as --split-by (default: night)")
+      ->check(CLI::IsMember({"night", "commit"}));
 }
 
 history::Options JudgeFlags::options(const char* verb) const {
@@ -47,8 +51,11 @@ history::Options JudgeFlags::options(const char* verb) const {
   history::Options options;
   options.tolerance = share("--tolerance", tolerance, 0);
   options.false_alarms = share("--false-alarms", false_alarms, 1e-4);
-  options.split_by = split_by;
   return options;
+}
+
+history::Options JudgeFlags::options(const char* verb, const store::Store& store, history::OtherSettings other) const {
+  return history::with_settings(verb, store, options(verb), settings, other);
 }
 
 ExitCode with_reason(const char* verb, ExitCode code, const std::string& why) {

@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 #include "harness/core/error.h"
-#include "harness/history/detect/detector.h"
+#include "harness/history/settings.h"
 
 #include <filesystem>
 #include <string>
@@ -18,13 +18,16 @@ std::filesystem::path store_path(const std::string& store);
 // with `flag`, for any other text.
 std::string moment_of(const std::string& flag, const std::string& text);
 
-// --tolerance, --false-alarms and --split-by of the verbs that analyse.
+// --tolerance, --false-alarms, --split-by and --order of the verbs that analyse.
 struct JudgeFlags {
-  std::string tolerance = "2%", false_alarms = "1%", split_by;
+  std::string tolerance = "2%", false_alarms = "1%";
+  history::JudgeSettings settings;
 
   void add_to(CLI::App& app);
   // Throws UsageError, which begins with `verb`, for values out of range.
   history::Options options(const char* verb) const;
+  // The same with the settings, which the store may keep.
+  history::Options options(const char* verb, const store::Store& store, history::OtherSettings other) const;
 };
 
 // The code; says why on stderr if it is no_data.

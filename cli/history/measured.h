@@ -28,5 +28,9 @@ void add_and_tell(store::Store& store, const std::vector<RunData>& runs, const s
 // A command's figures, as report::run_tool() finds them; errors begin with the verb. Says what could not be read.
 // Throws Error if it was interrupted or ran out of time.
 report::ToolOutput measure(const char* verb, const report::ToolCommand& command, Children& children);
+// The same, with the instructions that the command took as a figure of the case `name`, counted in this run ("perf") or
+// in another one under valgrind. Says why if they are not counted, which `counted` then tells.
+report::ToolOutput measure_and_count(const char* verb, const report::ToolCommand& command, Children& children,
+                                     const std::string& how, const std::string& name, bool& counted);
 
 }  // namespace assay::cli

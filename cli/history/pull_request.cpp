@@ -2,6 +2,7 @@
 #include "harness/history/pull_request.h"
 #include "cli/history/tonight.h"
 #include "harness/core/streams.h"
+#include "harness/history/series/split.h"
 #include "harness/json/json.h"
 #include "reports/exchange/recognise.h"
 #include "reports/history/document.h"
@@ -14,11 +15,12 @@ namespace assay::cli {
 
 namespace {
 
-std::vector<std::string> suspicious_cases(const std::string& store, const history::Options& options) {
+std::vector<std::string> suspicious_cases(const std::string& store, const char* verb, const JudgeFlags& judge) {
   const char* const named = std::getenv("ASSAY_HISTORY");
   if (store.empty() && !(named && *named)) return {};
   store::Store opened = store::Store::open_existing(store_path(store));
-  return history::by_suspicion(history::read_history(opened, options));
+  return history::by_suspicion(
+      history::read_history(opened, judge.options(verb, opened, history::OtherSettings::counts)));
 }
 
 }  // namespace
@@ -33,7 +35,7 @@ ExitCode check_pull_request(const std::string& base, const BuildFlags& flags, co
                     verb, base));
   flags.require(verb);
   const history::Options options = judge.options(verb);
-  const std::vector<std::string> cases = suspicious_cases(store, options);
+  const std::vector<std::string> cases = suspicious_cases(store, verb, judge);
   const double budget = flags.seconds(verb);
   const history::Repository repository = BuildFlags::repository(verb);
   const history::Commit onto = repository.commit(base), head = repository.commit("HEAD");
@@ -63,6 +65,19 @@ ExitCode check_pull_request(const std::string& base, const BuildFlags& flags, co
   outputs.write_json([&] { return dump_document(history::pull_request_json(result)); });
   outputs.print(document);
   return result.code();
+}
+
+ExitCode check_branch(const std::string& branch, bool strict, store::Store& store, const history::History& main,
+                      const Outputs& outputs) {
+  const history::BranchComparison comparison =
+      history::compare_branch(history::split_by(store.read(branch), main.options.split_by, "--split-by"), branch, main);
+  const report::Document document = history::branch_document(comparison, main);
+  outputs.write_pages(document);
+  outputs.write_json([&] { return dump_document(history::branch_json(comparison, main)); });
+  outputs.print(document);
+  return with_reason("history check", comparison.exit_code(strict),
+                     comparison.changes.empty() ? fmt::format("no run of branch {} can be compared", branch)
+                                                : comparison.blind_text());
 }
 
 }  // namespace assay::cli

@@ -15,7 +15,7 @@ namespace assay::cli {
 namespace {
 
 struct RecordFlags {
-  std::string store, better, suite, at;
+  std::string store, better, suite, at, counts;
   std::vector<std::string> words;
   report::ToolCommand command;
   PlaceFlags place;
@@ -24,8 +24,10 @@ struct RecordFlags {
 };
 
 // As `history check` without flags.
-ExitCode judge_night(const char* verb, store::Store& store, const history::Options& options) {
+ExitCode judge_night(const char* verb, store::Store& store, const JudgeFlags& judge) {
+  const history::Options options = judge.options(verb, store, history::OtherSettings::refused);
   const history::History history = history::read_history(store, options);
+  history::keep_settings(store, options);
   history::save_events(store, history);
   const history::Outcome outcome = history::outcome_of(history);
   Outputs().print(history::terminal_document(history));
@@ -37,7 +39,7 @@ ExitCode run_record(const RecordFlags& flags) {
   report::ToolCommand command = flags.command;
   command.shell = report::shell_line(flags.words);
   command.better = from_word<Better>(flags.better);
-  const history::Options judge = flags.judge.options(verb);
+  flags.judge.options(verb);  // says first what is wrong with them
   const std::filesystem::path file = store_path(flags.store);
   store::Store store = store::Store::open(file);  // a store that cannot be opened costs no measurement
   results_are_stored();
@@ -46,7 +48,11 @@ ExitCode run_record(const RecordFlags& flags) {
   store::AddOptions options = flags.place.options(place);
   if (!flags.at.empty()) options.at = moment_of(std::string(verb) + ": --at", flags.at);
   Children children("the command");
-  report::ToolOutput output = measure(verb, command, children);
+  bool counted = true;
+  report::ToolOutput output = flags.counts.empty()
+                                  ? measure(verb, command, children)
+                                  : measure_and_count(verb, command, children, flags.counts,
+                                                      flags.suite.empty() ? "whole_command" : flags.suite, counted);
   const std::string problem = output.problem;
   const std::vector<RunData> runs =
       history::recorded_runs(std::move(output), place, store.read(place.checkout.branch), options);
@@ -60,7 +66,8 @@ ExitCode run_record(const RecordFlags& flags) {
     return worst(code, ExitCode::no_data);
   }
   add_and_tell(store, runs, options);
-  return flags.check ? worst(code, judge_night(verb, store, judge)) : code;
+  if (!counted) code = worst(code, ExitCode::no_data);
+  return flags.check ? worst(code, judge_night(verb, store, flags.judge)) : code;
 }
 
 }  // namespace
@@ -80,6 +87,11 @@ Command history_record_command(CLI::App& history) {
       ->allow_extra_args(false)
       ->type_name("NAME");
   add_better_option(*app, flags->better);
+  app->add_option(
+         "--counts", flags->counts,
+         "Count the instructions of the whole command, of which 0.1 % more are seen the same night: perf (as it "
+         "runs)\nor valgrind (in another run, of programs without AVX-512)")
+      ->check(CLI::IsMember({"perf", "valgrind"}));
   flags->place.add_to(*app);
   app->add_option("--at", flags->at, "When it was measured, instead of now: 2026-01-31 or 2026-01-31T12:00:00Z");
   flags->judge.add_to(*app);

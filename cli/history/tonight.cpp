@@ -1,6 +1,7 @@
 #include "cli/history/tonight.h"
 
 #include "cli/options.h"
+#include "harness/ab/where.h"
 #include "harness/core/host.h"
 #include "harness/core/units.h"
 #include "harness/history/store/facts.h"
@@ -56,6 +57,10 @@ history::History decide_tonight(const char* verb, const BuildFlags& flags, store
   request.machines.insert(store::machine_name(here, store::environment_facts(environment), true));
   const history::Repository repository = BuildFlags::repository(verb);
   Children children("the measurements");
+  request.where = [&](const std::string& a, const std::string& b, double seconds) {
+    return ab::text_of(ab::where_time_goes(
+        a, b, [&](const ProcessRun& one) { return children.run(one); }, seconds));
+  };
   history::Builds builds = flags.builds(repository, children);
   const auto build = [&](const std::string& commit, double seconds, std::string& why) {
     auto folder = builds.of(commit, seconds);

@@ -35,4 +35,8 @@ history::History decide_tonight(const char* verb, const BuildFlags& flags, store
 ExitCode check_pull_request(const std::string& base, const BuildFlags& flags, const JudgeFlags& judge,
                             const std::string& store, const Outputs& outputs);
 
+// `history check --branch BRANCH`: compares its runs with the main ones, and stores nothing.
+ExitCode check_branch(const std::string& branch, bool strict, store::Store& store, const history::History& main,
+                      const Outputs& outputs);
+
 }  // namespace assay::cli

@@ -93,7 +93,7 @@ class Adder {
 std::vector<fs::path>::const_iterator end_of_batch(std::vector<fs::path>::const_iterator from,
                                                    std::vector<fs::path>::const_iterator end) {
   constexpr std::ptrdiff_t max_runs = 256;
-  constexpr std::uintmax_t max_bytes = std::uintmax_t{16} << 20;
+  constexpr std::uintmax_t max_bytes = std::uintmax_t{8} << 20;
   std::uintmax_t bytes = 0;
   auto until = from;
   while (until != end && until - from < max_runs && bytes < max_bytes) {

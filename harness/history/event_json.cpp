@@ -1,5 +1,6 @@
 #include "harness/history/event_json.h"
 
+#include "harness/history/series/order.h"
 #include "harness/json/members.h"
 
 #include <algorithm>
@@ -23,9 +24,12 @@ Json shift_json(std::optional<double> shift, const std::optional<Interval>& inte
 
 const char* direction_of(double shift) { return shift < 0 ? "slower" : "faster"; }
 
-Json end_json(Night night, const store::Run* run) {
+// The night as a day, by which readers know it.
+std::string day_text(Night night, const History& history) { return date_text(day_of(history.contents, night)); }
+
+Json end_json(Night night, const store::Run* run, const History& history) {
   return {{"run", run ? Json(run->id) : Json()},
-          {"night", date_text(night)},
+          {"night", day_text(night, history)},
           {"commit", run && !run->commit.empty() ? Json(run->commit) : Json()}};
 }
 
@@ -40,9 +44,12 @@ Json changes_json(const std::vector<EventSeries>& parts, const History& history)
                    {"unit", series.identity.unit},
                    {"shift", shift_json(part.shift, part.interval)},
                    {"alarmed", part.alarmed},
-                   {"measured", part.measured ? Json{{"value", relative(part.measured->ratio)},
-                                                     {"night", date_text(part.measured->night)}}
-                                              : Json()}});
+                   {"measured", Json()}});
+    if (!part.measured) continue;
+    Json& measured = all.back()["measured"];
+    measured = {{"value", relative(part.measured->ratio)}, {"night", day_text(part.measured->night, history)}};
+    if (const store::Run* run = history.run_before(part.series, part.measured->night); run && !run->commit.empty())
+      measured["commit"] = run->commit;
   }
   return all;
 }
@@ -76,11 +83,12 @@ Json event_json(const Event& event, const History& history) {
           {"direction", event.shift ? Json(direction_of(*event.shift)) : Json()},
           {"subject", event.subject},
           {"series", std::move(series)},
+          {"back", event.back},
           {"machines", event.machines},
-          {"from", end_json(event.last_before, run_of(event, history, false))},
-          {"to", end_json(event.first_after, run_of(event, history, true))},
-          {"opened", date_text(event.opened)},
-          {"closed", event.closed ? Json(date_text(*event.closed)) : Json()},
+          {"from", end_json(event.last_before, run_of(event, history, false), history)},
+          {"to", end_json(event.first_after, run_of(event, history, true), history)},
+          {"opened", day_text(event.opened, history)},
+          {"closed", event.closed ? Json(day_text(*event.closed, history)) : Json()},
           {"shift", shift_json(event.shift, event.interval)},
           {"changes", changes_json(event.series, history)},
           {"causes", json_of(event.blame.causes)},
@@ -100,8 +108,8 @@ Json suspect_json(const Suspect& suspect, const History& history) {
           {"case", history.series[suspect.series].identity.key},
           {"metric", history.series[suspect.series].identity.metric},
           {"direction", direction_of(change.shift)},
-          {"from", end_json(change.last_before, history.run_before(suspect.series, change.last_before))},
-          {"to", end_json(change.first_after, history.run_after(suspect.series, change.first_after))},
+          {"from", end_json(change.last_before, history.run_before(suspect.series, change.last_before), history)},
+          {"to", end_json(change.first_after, history.run_after(suspect.series, change.first_after), history)},
           {"shift", shift_json(change.shift, change.interval)},
           {"p", change.p},
           {"nights_needed", json_of(suspect.nights_needed)},

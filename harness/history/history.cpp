@@ -3,6 +3,7 @@
 #include "harness/core/text.h"
 #include "harness/history/event_json.h"
 #include "harness/history/series/kept.h"
+#include "harness/history/series/order.h"
 #include "harness/history/series/split.h"
 #include "harness/history/series/swaps.h"
 #include "harness/history/sight.h"
@@ -18,7 +19,7 @@ namespace assay::history {
 
 namespace {
 
-Arrival arrival_of(const std::vector<TrackedSeries>& series, const std::vector<store::Decision>& decisions) {
+Arrival arrival_of(const std::vector<TrackedSeries>& series, const store::Contents& contents) {
   Arrival arrival;
   arrival.last = last_night(series);
   if (!arrival.last) return arrival;
@@ -33,7 +34,7 @@ Arrival arrival_of(const std::vector<TrackedSeries>& series, const std::vector<s
   std::set<std::int64_t> whole;  // some part of it arrived: the others were not to be expected
   for (std::size_t i = 0; i < series.size(); ++i)
     if (tonight(i)) whole.insert(whole_of(series[i].number));
-  const auto mutes = mutes_in_force(decisions, *arrival.last);
+  const auto mutes = mutes_in_force(contents.decisions, day_of(contents, *arrival.last));
   const auto muted = [&](std::size_t i) {
     return std::ranges::any_of(mutes, [&](const auto& mute) { return matches(mute.first, series[i].name); });
   };
@@ -67,13 +68,16 @@ const store::Run* History::run_after(std::size_t index, Night night) const {
 
 History judged(History history) {
   history.found = find_events(history.contents, history.series, history.groups, history.analysis, history.options);
-  history.arrival = arrival_of(history.series, history.contents.decisions);
+  history.arrival = arrival_of(history.series, history.contents);
   return history;
 }
 
 History read_history(store::Store& store, const Options& options, bool from_scratch) {
   History history;
-  history.contents = split_by(store.read(), options.split_by, "--split-by");
+  history.contents = store.read();
+  if (!options.commits.empty())
+    history.contents = order_by_commit(std::move(history.contents), options.commits, &history.left_out);
+  history.contents = split_by(std::move(history.contents), options.split_by, "--split-by");
   history.series = tracked_series(history.contents);
   history.groups = tracked_groups(history.series);
   history.options = options;
@@ -104,14 +108,15 @@ Outcome outcome_of(const History& history, const CheckRules& rules) {
   if (alarms > 0) return {ExitCode::failed, plural(alarms, "alarm")};
   if (!history.arrival.last) return {ExitCode::no_data, "the history is empty"};
   if (!history.arrival.enough())
-    return {ExitCode::no_data, fmt::format("only {} of last week's {} series arrived on {}", history.arrival.arrived,
-                                           history.arrival.expected, date_text(*history.arrival.last))};
+    return {ExitCode::no_data,
+            fmt::format("only {} of last week's {} series arrived on {}", history.arrival.arrived,
+                        history.arrival.expected, night_text(history.contents, *history.arrival.last))};
   if (history.arrival.judged == 0) return {ExitCode::no_data, fmt::format("no series has {} nights yet", min_nights)};
   if (const Sight sight = sight_of(history); rules.strict && sight.is_blind()) return {ExitCode::no_data, sight.text()};
   // A store that somebody restored from a bucket may have missed its last uploads.
-  if (rules.max_age && rules.today - *history.arrival.last > *rules.max_age)
+  if (rules.max_age && rules.today - day_of(history.contents, *history.arrival.last) > *rules.max_age)
     return {ExitCode::no_data, fmt::format("the newest night is {}, more than {} days ago",
-                                           date_text(*history.arrival.last), *rules.max_age)};
+                                           night_text(history.contents, *history.arrival.last), *rules.max_age)};
   return {};
 }
 

@@ -37,6 +37,7 @@ struct History {
   Analysis analysis;
   EventSet found;
   Arrival arrival;
+  std::size_t left_out = 0;               // runs of commits that are not in the order of nights
   std::vector<std::string> tonight = {};  // what this check measured, a sentence each
 
   // The run of a tracked series on the last night up to `night`, or on the first night from it on; null if there is

@@ -129,6 +129,17 @@ std::vector<Commit> Repository::commits(const std::string& from, const std::stri
   return all;
 }
 
+std::vector<std::string> Repository::first_parents() const {
+  if (is_shallow())
+    throw UsageError(
+        "the clone is shallow, so the order of all commits is not known here: `git fetch --unshallow` (in CI, "
+        "fetch-depth: 0)");
+  std::istringstream lines(ask({"rev-list", "--first-parent", "--reverse", "HEAD"}));
+  std::vector<std::string> all;
+  for (std::string line; std::getline(lines, line);) all.push_back(line);
+  return all;
+}
+
 void Repository::check_out(const std::string& commit, const std::filesystem::path& folder) const {
   ask({"worktree", "prune"});  // one whose folder was removed by hand
   ask({"worktree", "add", "--detach", "--force", folder.string(), commit});

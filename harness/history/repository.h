@@ -38,6 +38,8 @@ class Repository {
   // The commits after `from` up to `to` by first parents, the oldest first. Throws UsageError if `from` is no ancestor,
   // and for a shallow clone, in which it cannot be known.
   std::vector<Commit> commits(const std::string& from, const std::string& to) const;
+  // HEAD and its first parents, the oldest first. Throws UsageError for a shallow clone.
+  std::vector<std::string> first_parents() const;
   // A work tree of the commit, in a new folder.
   void check_out(const std::string& commit, const std::filesystem::path& folder) const;
   // Where files may lie that no commit takes up: below .git.

@@ -124,6 +124,7 @@ class Tonight {
                      request_.metric, confirm_part * before, request_.seed},
                     measure_);
     const std::string seconds = format_seconds(before - left());
+    std::string own_time;  // of both builds, if one is slower or faster
     for (Confirmation& one : found) {
       const Direction verdict = one.outcome().verdict;
       line(fmt::format("{}: {}: {} ({} after {} in {}).", one.candidate.event.id, history_.series[one.series()].name,
@@ -132,6 +133,11 @@ class Tonight {
                                                        : "dismissed: the builds do not differ so",
                        percent_text(one.outcome().ratio),
                        plural(static_cast<std::int64_t>(one.outcome().pairs), "pair"), seconds));
+      if (one.is_confirmed() && request_.where && own_time.empty() && left() > 0)
+        own_time = request_.where(shell_in_folder(folders->first, request_.run),
+                                  shell_in_folder(folders->second, request_.run), left());
+      if (one.is_confirmed() && !own_time.empty())
+        line(fmt::format("{}: own time of functions: {}.", one.candidate.event.id, own_time));
       made_.confirmations.push_back(std::move(one));
     }
     if (found.size() < pair.candidates.size())

@@ -36,6 +36,8 @@ struct NightRequest {
   double budget = 3600;  // seconds
   std::uint64_t seed = 0;
   std::set<std::string> machines = {};  // names that this machine has in a store
+  // Says in which functions two commands differ, within so many seconds; may be empty.
+  std::function<std::string(const std::string& a, const std::string& b, double seconds)> where = {};
 };
 
 struct NightDecisions {

@@ -7,8 +7,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <string>
 
 namespace assay::report {
 
@@ -29,7 +32,9 @@ std::string metric_name(const Metric& metric) {
   } else {
     unit = words_of(unit);
   }
-  std::string name = "assay_" + metric.name + "_" + unit;
+  // A metric may be named by its unit ("planned_bytes" in B).
+  const bool has_unit = metric.name == unit || metric.name.ends_with("_" + unit);
+  std::string name = "assay_" + metric.name + (has_unit || unit.empty() ? "" : "_" + unit);
   for (char& c : name) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))) c = '_';
@@ -76,11 +81,15 @@ class Gauges {
 
 std::string prometheus_text(const RunSet& runs) {
   Gauges gauges;
+  std::set<std::string> hosts;
   each_newest(runs, [&](const MachineRuns&, const Entry& entry) {
     const Record& record = *entry.record;
     const std::string labels = case_labels(record);
     if (record.status == Status::skipped) return;
-    gauges.set("assay_case_ok", labels, record.status == Status::ok ? 1 : 0, "Whether the case's answer was right.");
+    hosts.insert(host_of(record));
+    // What was not checked, and did not break either, is not known to be right.
+    if (!record.checks.empty() || record.status != Status::ok)
+      gauges.set("assay_case_ok", labels, record.status == Status::ok ? 1 : 0, "Whether the case's answer was right.");
     if (record.status == Status::ok && record.comparable)
       for (const Metric& metric : record.metrics)
         if (metric.value && std::isfinite(*metric.value))
@@ -90,11 +99,13 @@ std::string prometheus_text(const RunSet& runs) {
                  static_cast<double>(*when), "When the newest run started.");
   });
   for (const Diagnosis& one : diagnose(runs, shipped_rules()))
-    gauges.set("assay_finding", fmt::format("{{rule=\"{}\"}}", label_value(one.id)),
-               one.worst.state == RuleState::bad    ? 2
-               : one.worst.state == RuleState::warn ? 1
-                                                    : 0,
-               "A rule of diagnosis: 2 is bad, 1 a warning, 0 neither.");
+    for (const std::string& host : hosts) {
+      double worst = 0;
+      for (const RuleResult& fired : one.fired)
+        if (host_of(*fired.entry->record) == host) worst = std::max(worst, fired.state == RuleState::bad ? 2.0 : 1.0);
+      gauges.set("assay_finding", fmt::format("{{rule=\"{}\",host=\"{}\"}}", label_value(one.id), label_value(host)),
+                 worst, "A rule of diagnosis: 2 is bad, 1 a warning, 0 neither.");
+    }
   return gauges.text();
 }
 

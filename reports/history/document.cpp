@@ -5,10 +5,13 @@
 #include "harness/core/units.h"
 #include "harness/history/blame/bisect.h"
 #include "harness/history/event_json.h"
+#include "harness/history/renames.h"
+#include "harness/history/series/order.h"
 #include "harness/history/series/variation.h"
 #include "harness/history/sight.h"
 #include "harness/statistics/statistics.h"
 #include "reports/model/cells.h"
+#include "reports/model/date_axis.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -53,7 +56,9 @@ Tone tone_of(const Event& event) {
   return Tone::faint;
 }
 
-std::string nights_text(Night before, Night after) { return date_text(before) + " .. " + date_text(after); }
+std::string nights_text(const History& history, Night before, Night after) {
+  return night_text(history.contents, before) + " .. " + night_text(history.contents, after);
+}
 
 std::string why(const Event& event) {
   if (!event.decision.empty()) return event.decision;
@@ -71,27 +76,35 @@ const std::vector<report::Column>& event_columns() {
   return columns;
 }
 
-std::vector<Cell> event_row(const Event& event) {
+std::vector<Cell> event_row(const Event& event, const History& history) {
   const std::string state = std::string(name_of(event.state)) + (event.fresh && event.alarms() ? ", new" : "");
   return {text_cell(event.id, tone_of(event)),
           text_cell(state, tone_of(event)),
           text_cell(std::string(name_of(event.kind))),
-          {nights_text(event.last_before, event.first_after), date_text(event.first_after)},
+          {nights_text(history, event.last_before, event.first_after),
+           date_text(day_of(history.contents, event.first_after))},
           text_cell(event.subject),
           shift_cell(event.shift, event.interval),
           count_cell(event.series.size()),
           text_cell(why(event))};
 }
 
-// Speed from the track's night `first` on, as a share of that of `level`, over the nights since `origin`.
-report::Curve curve_of(const TrackedSeries& series, std::size_t first, double level, Night origin) {
+// Days by their dates; or commits by their place.
+report::Axis night_axis(const History& history) {
+  return history.contents.commits.empty() ? report::Axis{"night", report::date_unit} : report::Axis{"commit", ""};
+}
+
+// Speed from the track's night `first` on, as a share of that of `level`; each point names its commit.
+report::Curve curve_of(const History& history, const TrackedSeries& series, std::size_t first, double level) {
   report::Curve curve{series.name, report::Mark::line_and_points, {}};
   const Track& track = series.track;
-  for (std::size_t n = first; n < track.nights.size(); ++n)
-    curve.points.push_back({static_cast<double>(track.nights[n] - origin),
-                            std::exp(track.values[n] - level),
-                            {},
-                            date_text(track.nights[n])});
+  for (std::size_t n = first; n < track.nights.size(); ++n) {
+    std::string label = night_text(history.contents, track.nights[n]);
+    const std::string& commit = history.contents.runs[static_cast<std::size_t>(series.runs[n])].commit;
+    if (history.contents.commits.empty() && !commit.empty()) label += ", commit " + commit.substr(0, 12);
+    curve.points.push_back(
+        {static_cast<double>(track.nights[n]), std::exp(track.values[n] - level), {}, std::move(label)});
+  }
   return curve;
 }
 
@@ -102,8 +115,8 @@ report::Figure event_figure(const Event& event, const History& history) {
   report::Figure figure{"event-" + event.id,
                         fmt::format("{}: {}", event.id, event.subject),
                         fmt::format("{}, {} after {}", event.subject, event.shift ? percent(*event.shift) : "changed",
-                                    date_text(event.last_before)),
-                        {"nights since the change", ""},
+                                    night_text(history.contents, event.last_before)),
+                        night_axis(history),
                         {"speed, of that before", "1"},
                         {}};
   for (std::size_t i = 0; i < std::min(curves, event.series.size()); ++i) {
@@ -114,7 +127,7 @@ report::Figure event_figure(const Event& event, const History& history) {
     const std::size_t from = *last + 1 - std::min<std::size_t>(*last + 1, 14);
     const double level = median(std::span(track.values).subspan(from, *last + 1 - from));
     const std::size_t first = track.count_until(event.first_after - before);
-    figure.curves.push_back(curve_of(series, first, level, event.first_after));
+    figure.curves.push_back(curve_of(history, series, first, level));
   }
   return figure;
 }
@@ -136,6 +149,7 @@ report::List event_list(const Event& event, const History& history) {
     line(fmt::format("Changed with it, as an effect: {}.", fmt::join(names, ", ")));
   }
   if (event.confirmed) line("Confirmed by measuring both sides in turn.");
+  if (event.back > 0) line(fmt::format("{} more series that changed with it are back.", event.back));
   const std::vector<std::string> commands = bisect_commands(event_json(event, history));
   if (!commands.empty())
     line("To find the commit, with your own BUILD and COMMAND (git calls commits with the change bad):");
@@ -158,9 +172,9 @@ Section sight_section(const History& history) {
   return section;
 }
 
-Table event_table(const char* id, std::span<const Event* const> events) {
+Table event_table(const char* id, std::span<const Event* const> events, const History& history) {
   Table table{id, "", event_columns(), {}};
-  for (const Event* event : events) table.rows.push_back(event_row(*event));
+  for (const Event* event : events) table.rows.push_back(event_row(*event, history));
   return table;
 }
 
@@ -170,6 +184,33 @@ Section about_section(const std::vector<const Event*>& events, const History& hi
   for (const Event* event : events) {
     if (!event->series.empty() && pictures++ < max_pictures) section.blocks.push_back(event_figure(*event, history));
     section.blocks.push_back(event_list(*event, history));
+  }
+  return section;
+}
+
+report::Text not_shown(std::size_t count) {
+  return {fmt::format("{} more are not shown; --json has all.", count), report::Tone::warn};
+}
+
+// All series of each event, which a page folds away.
+Section members_section(const std::vector<const Event*>& events, const History& history) {
+  Section section{"members", "Series of each event", {}, false};
+  for (const Event* event : events) {
+    if (event->series.empty()) continue;
+    report::List list{"members-" + event->id, {}};
+    for (const EventSeries& one : event->series) {
+      if (list.items.size() == max_rows) break;
+      list.items.push_back(fmt::format("{}: {} ({} .. {}){}", history.series[one.series].name, percent(one.shift),
+                                       percent(one.interval.low), percent(one.interval.high),
+                                       one.measured  ? ", measured side by side"
+                                       : one.alarmed ? ""
+                                                     : ", with the others"));
+    }
+    section.blocks.push_back(report::Text{fmt::format(
+        "{}: {}, {}.", event->id, event->subject, plural(static_cast<std::int64_t>(event->series.size()), "figure"))});
+    const std::size_t left_out = event->series.size() - list.items.size();
+    section.blocks.push_back(std::move(list));
+    if (left_out > 0) section.blocks.push_back(not_shown(left_out));
   }
   return section;
 }
@@ -190,7 +231,8 @@ Section suspect_section(const History& history) {
                {"note", ""}},
               {}};
   for (const Suspect& one : suspects)
-    table.rows.push_back({text_cell(one.id), text_cell(nights_text(one.change.last_before, one.change.first_after)),
+    table.rows.push_back({text_cell(one.id),
+                          text_cell(nights_text(history, one.change.last_before, one.change.first_after)),
                           text_cell(history.series[one.series].name), shift_cell(one.change.shift, one.change.interval),
                           one.nights_needed ? count_cell(*one.nights_needed) : text_cell("not known"),
                           text_cell(one.dismissed           ? "measured again: no difference"
@@ -212,10 +254,6 @@ std::vector<std::string> broken_now(const store::Contents& contents) {
   return lines;
 }
 
-report::Text not_shown(std::size_t count) {
-  return {fmt::format("{} more are not shown; --json has all.", count), report::Tone::warn};
-}
-
 Section silent_section(const History& history, const View& view) {
   Section section{"silent", "Silent, broken, flaky", {}};
   const auto list = [&](const char* id, const std::string& title, std::vector<std::string> items) {
@@ -233,6 +271,11 @@ Section silent_section(const History& history, const View& view) {
   for (std::size_t i = 0; i < history.analysis.series.size(); ++i)
     if (history.analysis.series[i].flaky && view.shows(history.series[i].name)) flaky.push_back(history.series[i].name);
   list("silent", "Ran in the week before, and not on the last night", std::move(silent));
+  std::vector<std::string> renamed;
+  for (const Rename& one : seeming_renames(history))
+    renamed.push_back(
+        fmt::format("{} stopped where {} began, at the same speed; if so: {}", one.from, one.to, alias_command(one)));
+  list("renamed", "Renamed?", std::move(renamed));
   list("broken", "Cases that do not hold", broken_now(history.contents));
   list("flaky", "Noise too large, or two recoveries in 90 nights: a step alarms late", std::move(flaky));
   return section;
@@ -299,7 +342,7 @@ Section series_section(const History& history, const std::vector<std::size_t>& c
   report::Figure figure{"series",
                         "Speed, of the first night shown",
                         "Each night's speed of the series chosen",
-                        {"nights before the last", ""},
+                        night_axis(history),
                         {"speed", "1"},
                         {}};
   Table table{"series",
@@ -321,7 +364,7 @@ Section series_section(const History& history, const std::vector<std::size_t>& c
                           cell(one.track.values[*from]), cell(one.track.values.back()), report::share_cell(state.sigma),
                           share(smallest_alarm(state, history.options))});
     if (figure.curves.size() == 5) continue;
-    figure.curves.push_back(curve_of(one, *from, one.track.values[*from], history.arrival.last.value_or(0)));
+    figure.curves.push_back(curve_of(history, one, *from, one.track.values[*from]));
   }
   section.blocks.push_back(std::move(table));
   if (left_out > 0) section.blocks.push_back(not_shown(left_out));
@@ -350,7 +393,9 @@ std::string counts(const History& history) {
 Document headed(const History& history) {
   Document document{"Assay history", "", counts(history), Tone::good, {}};
   std::string arrived = "no night yet";
-  if (history.arrival.last) arrived = "newest night " + date_text(*history.arrival.last);
+  if (history.arrival.last)
+    arrived = (history.contents.commits.empty() ? "newest night " : "newest commit ") +
+              night_text(history.contents, *history.arrival.last);
   if (history.arrival.expected > 0)
     arrived += fmt::format(", {} of last week's {} series arrived", history.arrival.arrived, history.arrival.expected);
   if (!history.arrival.replaced.empty())
@@ -388,6 +433,14 @@ std::vector<std::string> exceptions(const History& history) {
   if (young > 0)
     all.push_back(fmt::format("Not covered either: {} series on {} with fewer than {} nights; import their past.",
                               young, plural(machines.size(), "machine"), settled_nights));
+  if (const CrowdedNights crowded = crowded_nights(history.contents); crowded.nights > 0)
+    all.push_back(
+        fmt::format("{} with runs of several commits (up to {}) count as one figure each: --order commit "
+                    "judges each commit.",
+                    plural(static_cast<std::int64_t>(crowded.nights), "night"), crowded.most));
+  if (history.left_out > 0)
+    all.push_back(fmt::format("Left out, as their commits are no first parents of HEAD here: {}.",
+                              plural(static_cast<std::int64_t>(history.left_out), "run")));
   return all;
 }
 
@@ -409,13 +462,14 @@ Document history_document(const History& history, const View& view) {
   Document document = headed(history);
   add_section(document, sight_section(history));
   add_section(document, current.empty() ? Section{"events", "Events", {report::Text{"None.", Tone::faint}}}
-                                        : Section{"events", "Events", {event_table("events", current)}});
+                                        : Section{"events", "Events", {event_table("events", current, history)}});
   add_section(document, tonight_section(history));
   if (!current.empty()) add_section(document, about_section(current, history));
+  add_section(document, members_section(current, history));
   add_section(document, suspect_section(history));
   if (!past.empty()) {
     const auto rows = std::span(past).first(std::min(past.size(), max_rows));
-    Section section{"past", "Recovered, decided, and small events", {event_table("past", rows)}};
+    Section section{"past", "Recovered, decided, and small events", {event_table("past", rows, history)}};
     if (past.size() > rows.size()) section.blocks.push_back(not_shown(past.size() - rows.size()));
     document.sections.push_back(std::move(section));
   }
@@ -429,33 +483,6 @@ Document history_document(const History& history, const View& view) {
   add_section(document, promise_section(history));
   add_section(document, noise_section(history));
   add_section(document, method_section(history.options));
-  return document;
-}
-
-Document short_document(const History& history) {
-  constexpr std::size_t events = 6;
-  std::vector<const Event*> shown;
-  for (const Event& event : history.found.events)
-    if (event.state == EventState::open) shown.push_back(&event);
-  Document document = headed(history);
-  add_section(document, sight_section(history));
-  Section section{"events", "", {}};
-  const std::size_t more = shown.size() - std::min(events, shown.size());
-  shown.resize(shown.size() - more);
-  if (!shown.empty()) section.blocks.push_back(event_table("events", shown));
-  std::string rest = more > 0 ? fmt::format("{} more open events. ", more) : "";
-  if (!history.found.suspects.empty()) {
-    const Suspect& first = history.found.suspects.front();
-    rest += fmt::format("Suspects: {}, the first {} ({}). ", history.found.suspects.size(),
-                        history.series[first.series].name, percent(first.change.shift));
-  }
-  std::vector<std::string> families;
-  for (const auto& [family, share] : detectable(history))
-    if (families.size() < 8) families.push_back(fmt::format("{} {}", family, format_percent(share)));
-  if (!families.empty()) rest += fmt::format("Detectable: {}. ", fmt::join(families, ", "));
-  rest += joined(exceptions(history), " ");
-  section.blocks.push_back(report::Text{rest});
-  document.sections.push_back(std::move(section));
   return document;
 }
 

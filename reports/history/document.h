@@ -29,8 +29,14 @@ EventSet seen(const History& history, const View& view);
 report::Document history_document(const History& history, const View& view = {});
 // The same for a terminal: at most 40 lines of 100 columns, whatever the history holds.
 report::Document terminal_document(const History& history);
-// A comment on a change: at most 20 lines of Markdown, events first.
-report::Document short_document(const History& history);
+inline constexpr const char* commit_place = "{commit}";  // in the address of a commit
+struct CommentStyle {
+  std::string commit_url = {};       // address of a commit, with commit_place; empty: no links
+  std::string build = {}, run = {};  // commands to bisect with; empty: to be filled in
+};
+// At most 20 lines of Markdown: what became slower, since when, why, and what to do. Only the links to commits are
+// live.
+std::string night_comment(const History& history, const Outcome& outcome, const CommentStyle& style);
 // {"schema":1,"events":[..],"suspects":[..],"small":[..],"series_tested":..,"missing":..,"silent":[..],"replaced":[..],"false_alarms_per_night":..,
 //  "detectable":{family: share},..}
 Json history_json(const History& history);

@@ -1,5 +1,7 @@
 // The history for machines: JSON and JUnit.
 #include "harness/history/event_json.h"
+#include "harness/history/renames.h"
+#include "harness/history/series/order.h"
 #include "harness/history/sight.h"
 #include "reports/history/document.h"
 
@@ -12,6 +14,14 @@
 #include <utility>
 
 namespace assay::history {
+
+namespace {
+
+std::optional<Night> last_day(const History& history) {
+  return history.arrival.last ? std::optional(day_of(history.contents, *history.arrival.last)) : std::nullopt;
+}
+
+}  // namespace
 
 Json history_json(const History& history) {
   Json events = Json::array(), small = Json::array(), suspects = Json::array(), flaky = Json::array();
@@ -28,10 +38,14 @@ Json history_json(const History& history) {
   };
   for (std::size_t i = 0; i < history.analysis.series.size(); ++i)
     if (history.analysis.series[i].flaky) flaky.push_back(history.series[i].name);
+  Json renamed = Json::array();
+  for (const Rename& one : seeming_renames(history))
+    renamed.push_back({{"from", one.from}, {"to", one.to}, {"command", alias_command(one)}});
+  const auto last = last_day(history);
   const auto& nights = history.analysis.nights;
   const Sight sight = sight_of(history);
   return {{"schema", 1},
-          {"night", history.arrival.last ? Json(date_text(*history.arrival.last)) : Json()},
+          {"night", last ? Json(date_text(*last)) : Json()},
           {"events", std::move(events)},
           {"suspects", std::move(suspects)},
           {"small", std::move(small)},
@@ -40,6 +54,7 @@ Json history_json(const History& history) {
           {"missing", history.arrival.expected - history.arrival.arrived},
           {"silent", names(history.arrival.silent)},
           {"replaced", names(history.arrival.replaced)},
+          {"renamed", std::move(renamed)},
           {"flaky", std::move(flaky)},
           {"false_alarms_per_night", history.options.false_alarms},
           {"tolerance", history.options.tolerance},
@@ -52,7 +67,7 @@ Json history_json(const History& history) {
 report::TestSuite history_suite(const History& history, const Outcome& outcome) {
   using report::TestCase;
   report::TestSuite suite{
-      "assay history", "", history.arrival.last ? date_text(*history.arrival.last) + "T00:00:00Z" : "", {}};
+      "assay history", "", last_day(history) ? date_text(*last_day(history)) + "T00:00:00Z" : "", {}};
   std::map<std::pair<std::string, std::string>, TestCase> tests;
   std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> places;
   for (std::size_t i = 0; i < history.series.size(); ++i)

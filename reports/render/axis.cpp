@@ -1,6 +1,7 @@
 #include "reports/render/axis.h"
 
 #include "harness/core/units.h"
+#include "reports/model/date_axis.h"
 
 #include <fmt/format.h>
 
@@ -45,6 +46,20 @@ Scale linear(const Axis& axis, double low, double high, bool from_zero) {
     if (at * unit.scale > high) break;
     scale.ticks.push_back({at * unit.scale, format_number(at == 0 ? 0.0 : at, places)});
   }
+  return scale;
+}
+
+// Whole days, at most seven of them named.
+Scale dates(const Axis& axis, double low, double high) {
+  constexpr double room = 0.5, most = 6;
+  Scale scale{axis.title, false, std::floor(low) - room, std::ceil(high) + room, {}};
+  double step = 1;
+  for (const double wider : {2.0, 7.0, 14.0, 28.0, 91.0, 182.0, 364.0, 728.0, 1820.0})
+    if ((high - low) / step > most) step = wider;
+  step = std::max(step, std::ceil((high - low) / most / step) * step);
+  // Counted back from the newest, which is the one to read.
+  for (double at = std::floor(high); at >= low; at -= step) scale.ticks.push_back({at, axis_date(at)});
+  std::ranges::reverse(scale.ticks);
   return scale;
 }
 
@@ -95,6 +110,7 @@ Scale make_scale(const Axis& axis, const std::vector<double>& values, bool from_
     binary = binary && std::frexp(value, &power) == 0.5;
   }
   if (low > high) return linear(axis, 0, 1, true);
+  if (axis.unit == date_unit) return dates(axis, low, high);
   if (axis.logarithmic && high / low >= 5) return logarithmic(axis, low, high, binary || axis.unit == "B");
   return linear(axis, low, high, from_zero);
 }

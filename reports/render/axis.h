@@ -27,8 +27,8 @@ bool drawable(const Axis& axis, double value);
 
 // A scale that contains every drawable value. Linear: steps of 1, 2 or 5 x 10^k in one unit, named in the title; starts
 // at zero with `from_zero` (bars) or if zero is near. Logarithmic: powers of ten (of two for bytes), each label with
-// its unit; ranges below a factor of five have too few round numbers and are drawn linearly. Categories: one tick each,
-// with half a place of room at both ends.
+// its unit; ranges below a factor of five have too few round numbers and are drawn linearly. Dates: whole days.
+// Categories: one tick each, with half a place of room at both ends.
 Scale make_scale(const Axis& axis, const std::vector<double>& values, bool from_zero);
 
 // At most `max` (at least 4) of the points, in order: the first, the last, and the lowest and highest of each stretch

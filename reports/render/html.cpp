@@ -112,9 +112,12 @@ void block_html(std::string& out, const Section& section, const Block& block, st
   if (const auto* bars = std::get_if<Bars>(&block)) bars_html(out, *bars, ids);
   if (const auto* verbatim = std::get_if<Verbatim>(&block)) verbatim_html(out, verbatim->text);
   if (const auto* list = std::get_if<List>(&block); list && !list->items.empty()) {
+    constexpr std::size_t open_items = 12;  // longer ones are folded away
+    const bool folded = list->items.size() > open_items;
+    if (folded) out += fmt::format("<details><summary>{} entries</summary>\n", list->items.size());
     out += "<ul>\n";
     for (const std::string& item : list->items) out += "<li>" + html_escape(item) + "</li>\n";
-    out += "</ul>\n";
+    out += folded ? "</ul>\n</details>\n" : "</ul>\n";
   }
 }
 

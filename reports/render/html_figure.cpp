@@ -4,6 +4,7 @@
 #include "reports/render/html_parts.h"
 
 #include "harness/core/units.h"
+#include "reports/model/date_axis.h"
 #include "reports/model/estimate.h"
 
 #include <fmt/format.h>
@@ -24,6 +25,7 @@ Json scale_json(const Axis& axis, const Scale& scale) {
 }
 
 std::string text_of(const Axis& axis, double value, std::optional<double> half = std::nullopt) {
+  if (axis.unit == date_unit) return axis_date(value);
   if (axis.categories.empty()) return format_quantity(value, axis.unit, half);
   const bool known = value >= 0 && value < static_cast<double>(axis.categories.size());
   return known ? axis.categories[static_cast<std::size_t>(value)] : "?";

@@ -1,5 +1,5 @@
-"""The workflows in configs/ci for GitHub: what a linter would look for, and their shell, run step by step beside stand-ins for
-GitHub: a bare repository, and a curl and a gh that are scripts here."""
+"""The workflows in configs/ci for GitHub and GitLab: what a linter would look for, and their shell, run step by step beside
+stand-ins: a bare repository, and a curl and a gh that are scripts here."""
 
 import os
 import pathlib
@@ -81,6 +81,71 @@ class Lint(unittest.TestCase):
                 self.assertTrue(self.problems(good.replace(old, new)))
 
 
+def gitlab_jobs(text):
+    """The jobs of a GitLab pipeline, each with what it extends; and its variables."""
+    whole = yaml.safe_load(text)
+    keys = ("variables", "stages", "include", "workflow", "default")
+    jobs = {name: {**whole.get(job.get("extends"), {}), **job} for name, job in whole.items()
+            if name not in keys and not name.startswith(".")}
+    return jobs, whole.get("variables", {}), whole
+
+
+@unittest.skipUnless(yaml, "no yaml for this Python")
+class GitlabLint(unittest.TestCase):
+    KEYS = {"stage", "rules", "script", "before_script", "after_script", "artifacts", "allow_failure", "resource_group", "timeout",
+            "extends", "needs", "parallel", "tags"}
+
+    def problems(self, text):
+        jobs, variables, whole = gitlab_jobs(text)
+        found = []
+        for name, job in jobs.items():
+            found += [f"{name} has {key}" for key in set(job) - self.KEYS]
+            if job.get("extends") and job["extends"] not in whole:
+                found.append(f"{name} extends {job['extends']}")
+            if job.get("stage", "test") not in whole.get("stages", ["build", "test", "deploy"]):
+                found.append(f"{name} is of no stage")
+            if not job.get("rules") or not job.get("script"):
+                found.append(f"{name} has no rules or no script")
+            for other in job.get("needs", []):
+                if other["job"] not in jobs:
+                    found.append(f"{name} needs {other['job']}")
+            lines = [line for part in ("before_script", "script", "after_script") for line in job.get(part, [])]
+            if not all(isinstance(line, str) for line in lines):
+                found.append(f"{name}: a line that YAML takes for something else")
+                continue
+            shell = "\n".join(lines)
+            if subprocess.run(["bash", "-n"], input=shell, text=True, capture_output=True).returncode:
+                found.append(f"{name}: no shell")
+            judges = "history check" in shell
+            if judges and job.get("allow_failure", {}).get("exit_codes") != [3]:
+                found.append(f"{name}: exit code 3 is not amber")
+            known = set(variables) | set(re.findall(r"^\s*(?:export )?(\w+)=", shell, re.M)) | {"PWD", "PATH", "ASSAY_TOKEN", "EVENT", "REASON"}
+            known |= {key for one in job.get("parallel", {}).get("matrix", []) for key in one}
+            for used in re.findall(r"\$\{?([A-Za-z_]\w*)", shell):
+                if used not in known and not used.startswith(("CI_", "GITLAB_")):
+                    found.append(f"{name}: nothing sets {used}")
+            if "merge_request_event" in str(job["rules"]) and ("ASSAY_TOKEN" in shell or "ASSAY_REMOTE" in shell):
+                found.append(f"{name}: a merge request has the token")
+        return found
+
+    def test_the_pipelines_are_clean(self):
+        files = sorted((ROOT / "configs/ci").glob("gitlab-*.yml"))
+        self.assertEqual(len(files), 2)
+        for file in files:
+            with self.subTest(file.name):
+                self.assertEqual(self.problems(file.read_text()), [])
+
+    def test_what_is_wrong_is_found(self):
+        good = (ROOT / "configs/ci/gitlab-benchmark.yml").read_text()
+        for old, new in (("extends: .assay", "extends: .asay"), ("exit_codes: [3]", "exit_codes: [1]"), ("      fi\n", ""),
+                         ("stage: test", "stage: tests"), ("  script:\n    - git fetch", "  scripts:\n    - git fetch"),
+                         ('"$judged"', '"$juged"'), ('    - cd .assay/history', '    - cd: .assay/history'),
+                         ("git fetch -q origin", 'git fetch -q "$ASSAY_REMOTE"')):
+            with self.subTest(new):
+                self.assertIn(old, good)
+                self.assertTrue(self.problems(good.replace(old, new)))
+
+
 @unittest.skipUnless(yaml and has_git(), "no yaml for this Python, or no git")
 class Steps(BenchProject):
     def setUp(self):
@@ -91,7 +156,8 @@ class Steps(BenchProject):
         package.mkdir(parents=True)
         self.script(package / "assay", f'exec "{pathlib.Path(self.binary).resolve()}" "$@"')
         subprocess.run(["tar", "-czf", self.dir / "assay.tar.gz", "-C", package.parent, "assay-1"], check=True)
-        self.script(self.dir / "stand-ins/curl", f'while [ "$1" != -o ]; do shift; done\ncp {self.dir}/assay.tar.gz "$2"')
+        self.script(self.dir / "stand-ins/curl", f'case "$*" in *PRIVATE-TOKEN*) cp comment.md {self.dir}/body; exit;; esac\n'
+                    f'while [ "$1" != -o ]; do shift; done\ncp {self.dir}/assay.tar.gz "$2"')
         self.script(self.dir / "stand-ins/gh",
                     f'case "$*" in *head.sha*) echo measured-head; exit;; esac\n'
                     f'for word; do case "$word" in body=@*) cp "${{word#body=@}}" {self.dir}/body;; esac; done')
@@ -125,7 +191,7 @@ class Steps(BenchProject):
             done = subprocess.run(
                 ["bash", "-e", "-c", step["run"]], cwd=self.repo, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                 timeout=120,
-                env={**os.environ, **self.git_env, "CI": "true", "GITHUB_EVENT_NAME": "schedule", "GITHUB_REPOSITORY": "a/b",
+                env={**os.environ, **self.git_env, "CI": "true", "GITHUB_EVENT_NAME": "schedule", "GITHUB_REPOSITORY": "a/b", "GITHUB_SERVER_URL": "https://github.example",
                      "GITHUB_SHA": "c", "RUNNER_TEMP": str(self.temp), "PATH": path, **workflow["env"], **env,
                      **{name: filled(value) for name, value in step.get("env", {}).items()},
                      **{what: str(file) for what, file in files.items()}})
@@ -157,6 +223,59 @@ class Steps(BenchProject):
             asked = {"inputs.event": "nothing; touch x", "inputs.reason": "r", "github.actor": "ann"}
             self.assertIn("no such history", self.workflow("github-acknowledge", asked, code=2))
             self.assertFalse((self.repo / "x").exists())
+
+    def gitlab(self, name, code=0, **env):
+        """Runs the shell of a job of gitlab-benchmark.yml, as a runner does; what it said."""
+        jobs, variables, _ = gitlab_jobs((ROOT / "configs/ci/gitlab-benchmark.yml").read_text())
+        job = jobs[name]
+        done = subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", "\n".join(job["before_script"] + job["script"])], cwd=self.repo,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240,
+            env={**os.environ, **self.git_env, "CI": "true", **variables, "ASSAY_REMOTE": str(self.dir / "origin.git"),
+                 "PATH": f"{self.dir}/stand-ins:{os.environ['PATH']}", "CI_PROJECT_URL": "https://git.example/a/b",
+                 "CI_API_V4_URL": "https://git.example/api", "CI_PROJECT_ID": "7", "CI_COMMIT_SHA": "c", "CI_COMMIT_BRANCH": "main",
+                 "CI_DEFAULT_BRANCH": "main", "GITLAB_USER_LOGIN": "ann", "BUILD": "true", "BENCH": "./bench.py",
+                 "BENCH_CASES": "./bench.py --benchmark_filter={cases}", **env})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def test_gitlab_nights_begin_amber_keep_their_history_and_take_an_acknowledgement(self):
+        def store():
+            self.git("fetch", "-q", "origin", "assay-history")
+            (self.dir / "kept.db").write_bytes(subprocess.run(["git", "show", "FETCH_HEAD:history.db"], cwd=self.repo,
+                                                              capture_output=True, check=True).stdout)
+            return "kept.db"
+
+        self.commit({"sort": 1000}, "begin")
+        self.git("push", "-q", "origin", "main")
+        for night in (1, 2):
+            self.gitlab("speed-nightly", code=3)
+            store()
+            self.assertEqual(len(self.git("log", "--format=%h", "FETCH_HEAD").split()), night)
+        with self.subTest("a benchmark that fails is red, its night is kept, and a comment says what broke"):
+            self.assertIn("the benchmark failed", self.gitlab("speed-nightly", code=1, BENCH="exit 3", ASSAY_TOKEN="t"))
+            self.assertIn("broke", (self.dir / "body").read_text())
+        with self.subTest("acknowledged by hand"):
+            [event] = [one for one in self.check(store=store(), code=1)["events"] if one["kind"] == "broke"]
+            self.gitlab("speed-acknowledge", EVENT=event["id"][:5], REASON="known; touch x")
+            [event] = [one for one in self.check(store=store(), code=3)["events"] if one["kind"] == "broke"]
+            self.assertIn("acknowledged by ann", event["decision"])
+            self.assertFalse((self.repo / "x").exists())
+        with self.subTest("a history that is lost is red, and not written over"):
+            self.git("push", "-q", "-f", "origin", "main:assay-history")
+            self.gitlab("speed-nightly", code=1)
+            self.assertEqual(self.git("ls-remote", "origin", "assay-history").split()[0], self.git("rev-parse", "main"))
+
+    def test_a_gitlab_merge_request_is_measured_without_rights(self):
+        base = self.commit({"sort": 1000}, "begin")
+        self.git("push", "-q", "origin", "main")
+        self.git("checkout", "-q", "-b", "topic")
+        self.commit({"sort": 1500}, "slower @you")
+        self.gitlab("speed-merge-request", code=1, CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
+        self.assertIn("RED", (self.repo / "speed.md").read_text())
+        self.commit({"sort": 1000}, "as before", night=1)
+        self.gitlab("speed-merge-request", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
+        self.assertIn("GREEN", (self.repo / "speed.md").read_text())
 
     def test_a_pull_request_is_measured_without_rights_and_commented_without_trust(self):
         base = self.commit({"sort": 1000}, "begin")

@@ -53,15 +53,23 @@ class Export(AssayCase):
 
     def test_prometheus(self):
         text = self.export("prometheus", self.record(), self.record(HOSTILE),
-                           self.record("memory/op=bad", status="failed"), self.record("memory/op=none", status="skipped"))
+                           self.record("memory/op=bad", status="failed"), self.record("memory/op=none", status="skipped"),
+                           self.record("memory/op=checked", checks=[{"name": "bits", "passed": True, "value": 0, "limit": 0, "detail": []}],
+                                       metrics=[metric("planned_bytes", 5, "B")]),
+                           self.record("memory/op=elsewhere", ranks=[{"rank": 0, "host": "node-b", "device": "CPU"}]))
         series = parse_prometheus(text)
         case = (("case", "memory/op=copy"), ("device", "cpu"), ("ranks", "1"), ("host", "node-a"))
         self.assertEqual(series["assay_bandwidth_bytes_per_second"][case], 2e9)
-        self.assertEqual(sorted(series["assay_case_ok"].values()), [0, 1, 1])
-        self.assertEqual(len(series["assay_bandwidth_bytes_per_second"]), 2)
+        # What was not checked and did not break is not said to be right.
+        self.assertEqual({dict(labels)["case"]: ok for labels, ok in series["assay_case_ok"].items()},
+                         {"memory/op=bad": 0, "memory/op=checked": 1})
+        self.assertEqual(len(series["assay_bandwidth_bytes_per_second"]), 3)
+        self.assertEqual(list(series["assay_planned_bytes"].values()), [5])
         self.assertNotIn("assay_latency_seconds", series)
-        self.assertEqual(series["assay_run_timestamp_seconds"], {(("host", "node-a"),): 1769817600})
-        self.assertEqual(series["assay_finding"][(("rule", "data-starved"),)], 0)
+        hosts = ("node-a", "node-b")
+        self.assertEqual(series["assay_run_timestamp_seconds"], {(("host", host),): 1769817600 for host in hosts})
+        for host in hosts:
+            self.assertEqual(series["assay_finding"][(("rule", "data-starved"), ("host", host))], 0)
 
     def test_the_dashboard_asks_for_what_prometheus_is_given(self):
         images = self.record("dataloader/kind=image/stage=all", family="dataloader", metrics=[metric("throughput", 9e2, "img/s")])

@@ -20,6 +20,7 @@ NIGHTS = NUMBERS[1] if len(NUMBERS) > 1 else 3 * 365
 STEP = NIGHTS - 20
 MAX_BYTES = 2**30 / (10_000 * 3 * 365)   # of a figure
 AT_ONCE = 16   # nights
+MAX_ADD_MIB = 200
 
 
 class Scale(HistoryCase):
@@ -61,7 +62,9 @@ class Scale(HistoryCase):
             if nights:
                 added += self.spent("", "history", "add", "runs", "--store", "h.db")[1]
                 shutil.rmtree(self.dir / "runs")
-        print(f"{NIGHTS} nights added: {added:.1f} CPU seconds", flush=True)
+        most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**10
+        print(f"{NIGHTS} nights added: {added:.1f} CPU seconds, at most {most:.0f} MiB", flush=True)
+        self.assertLessEqual(most, MAX_ADD_MIB, "what is added at once is bounded")
         self.spent("all nights analysed", "history", "check", "--store", "h.db", "--json=h.json", "--html", "h.html",
                    code=1)
         size = sum(os.path.getsize(path) for path in self.dir.glob("h.db*"))

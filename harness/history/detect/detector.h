@@ -51,6 +51,8 @@ struct Options {
   double tolerance = 0.02;     // smaller changes do not alarm
   unsigned threads = 2;        // the result is the same for any number
   std::string split_by = {};   // the fact by whose values read_history() splits the series; analyse() has no use for it
+  // If nights are commits: the first parents of the newest, the oldest first. For read_history(), as split_by.
+  std::vector<std::string> commits = {};
 };
 
 enum class Stage : std::uint8_t {

@@ -2,6 +2,7 @@
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/history/events/events.h"
+#include "harness/history/series/order.h"
 #include "harness/json/json.h"
 
 #include <fmt/format.h>
@@ -26,13 +27,21 @@ std::optional<double> ratio_in(const Json& json, std::string_view path) {
   return excess && *excess > -1 ? std::optional(std::log1p(*excess)) : std::nullopt;
 }
 
+// The night of a part of a document that names a commit, or a day.
+Night place_in(const store::Contents& contents, const Json& json, const std::string& pointer) {
+  if (contents.commits.empty()) return night_in(json, (pointer + "/night").c_str());
+  const std::string commit = text_member(json, pointer + "/commit");
+  if (const auto night = night_of_commit(contents, commit)) return *night;
+  throw UsageError(pointer + ": of no commit that is a night");
+}
+
 // Lists each series that `history confirm` measured. Where none is named, an older version has confirmed them all.
-std::map<std::string, Measured> measured_in(const Json& document, Night opened) {
+std::map<std::string, Measured> measured_in(const store::Contents& contents, const Json& document, Night opened) {
   std::map<std::string, Measured> named, all;
   for (const Json& change : member(document, "/changes")) {
     const std::string series = text_member(change, "/series");
     if (const auto ratio = ratio_in(change, "/measured/value"))
-      named[series] = {*ratio, night_in(change, "/measured/night")};
+      named[series] = {*ratio, place_in(contents, change, "/measured")};
     if (const auto shift = ratio_in(change, "/shift/value")) all[series] = {*shift, opened};
   }
   return named.empty() ? all : named;
@@ -122,12 +131,12 @@ std::vector<Reported> reported_events(const store::Contents& contents) {
       if (!kind || !state || !one.document.is_object()) continue;
       one.kind = *kind;
       one.state = *state;
-      one.last_before = night_in(one.document, "/from/night");
-      one.first_after = night_in(one.document, "/to/night");
-      one.opened = night_in(one.document, "/opened");
+      one.last_before = place_in(contents, one.document, "/from");
+      one.first_after = place_in(contents, one.document, "/to");
+      one.opened = night_of_day(contents, night_in(one.document, "/opened"));
       one.shift = ratio_in(one.document, "/shift/value");
       one.confirmed = member(one.document, "/confirmed") == Json(true);
-      if (one.confirmed) one.measured = measured_in(one.document, one.opened);
+      if (one.confirmed) one.measured = measured_in(contents, one.document, one.opened);
       if (const Json& names = member(one.document, "/series"); names.is_array())
         for (const Json& name : names)
           if (name.is_string()) one.series.push_back(name.get<std::string>());
@@ -194,9 +203,10 @@ std::map<std::string, const store::Decision*> mutes_in_force(const std::vector<s
   return mutes;
 }
 
-void apply_decisions(std::vector<Event>& events, const std::vector<store::Decision>& decisions,
-                     const std::vector<TrackedSeries>& series, Night today) {
-  const auto mutes = mutes_in_force(decisions, today);
+void apply_decisions(std::vector<Event>& events, const std::vector<TrackedSeries>& series,
+                     const store::Contents& contents) {
+  const std::vector<store::Decision>& decisions = contents.decisions;
+  const auto mutes = mutes_in_force(decisions, day_of(contents, last_night(series).value_or(0)));
   for (Event& event : events) {
     const auto decide = [&](EventState state, const char* verb, const store::Decision& decision) {
       if (event.state == EventState::open) event.state = state;
@@ -205,7 +215,7 @@ void apply_decisions(std::vector<Event>& events, const std::vector<store::Decisi
     const store::Decision *acknowledged = nullptr, *expected = nullptr;
     for (const store::Decision& decision : decisions) {
       if (decision.kind == store::DecisionKind::acknowledge && decision.target == event.id) acknowledged = &decision;
-      if (decision.kind == store::DecisionKind::expect && until(decision) >= event.first_after &&
+      if (decision.kind == store::DecisionKind::expect && until(decision) >= day_of(contents, event.first_after) &&
           covers(decision, event, series))
         expected = &decision;
     }
@@ -229,10 +239,10 @@ EventSet find_events(const store::Contents& contents, const std::vector<TrackedS
   add(broken_cases(contents));
   add(drifts(series, analysis, options));
   add(replaced_hardware(contents, series));
-  add(replaced_machines(series, analysis));
+  add(replaced_machines(contents, series, analysis));
   add(changed_protocols(series, analysis, options));
   match_reported(set.events, reported, series);
-  apply_decisions(set.events, contents.decisions, series, last_night(series).value_or(0));
+  apply_decisions(set.events, series, contents);
   for (Event& event : set.events) {
     const bool step = event.kind == EventKind::slower || event.kind == EventKind::faster;
     if (!step || event.state == EventState::small || event.state == EventState::withdrawn) continue;

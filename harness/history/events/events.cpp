@@ -202,22 +202,36 @@ std::vector<Item> items_of(const std::vector<TrackedSeries>& series, const Analy
   return items;
 }
 
+// Whether the event's series are of the group, and at least half of it.
+bool is_most_of(const TrackedGroup& group, const Event& event) {
+  const std::set<std::size_t> members(group.group.members.begin(), group.group.members.end());
+  return 2 * event.series.size() >= members.size() &&
+         std::ranges::all_of(event.series, [&](const EventSeries& one) { return members.contains(one.series); });
+}
+
 std::string subject_of(const Event& event, const std::vector<TrackedSeries>& series,
                        const std::vector<TrackedGroup>& groups) {
   if (event.series.size() == 1) return series[event.series.front().series].name;
-  // The smallest group that alarmed, else what the series have in common.
+  // The smallest group that alarmed and that the series make up, else what they have in common.
   const TrackedGroup* smallest = nullptr;
   for (const std::size_t index : event.groups)
-    if (!smallest || groups[index].group.members.size() < smallest->group.members.size()) smallest = &groups[index];
+    if ((event.series.empty() || is_most_of(groups[index], event)) &&
+        (!smallest || groups[index].group.members.size() < smallest->group.members.size()))
+      smallest = &groups[index];
   if (smallest) return smallest->name;
   std::set<std::string> families, machines;
   for (const EventSeries& one : event.series) {
     families.insert(series[one.series].identity.family);
     machines.insert(series[one.series].identity.machine);
   }
-  return fmt::format("{} on {}",
-                     families.size() == 1 ? *families.begin() : fmt::format("{} series", event.series.size()),
-                     machines.size() == 1 ? *machines.begin() : plural(machines.size(), "machine"));
+  const auto alike = std::ranges::count_if(series, [&](const TrackedSeries& one) {
+    return families.contains(one.identity.family) && machines.contains(one.identity.machine);
+  });
+  std::string what = fmt::format("{} series", event.series.size());
+  if (families.size() == 1)
+    what = 2 * event.series.size() < static_cast<std::size_t>(alike) ? what + " of " + *families.begin()
+                                                                     : *families.begin();
+  return fmt::format("{} on {}", what, machines.size() == 1 ? *machines.begin() : plural(machines.size(), "machine"));
 }
 
 class Grouping {
@@ -265,6 +279,7 @@ class Grouping {
     event.first_after = gaps_.after(gap);
     bool alarmed = false, active = false;
     std::tuple<Night, std::string> first{INT32_MAX, ""};
+    std::set<std::size_t> back;  // series that are over
     std::vector<double> group_shifts;
     std::optional<Interval> group_interval;
     for (const Item* item : items) {
@@ -282,6 +297,7 @@ class Grouping {
         group_interval = change.interval;
       } else {
         event.series.push_back({item->index, change.shift, change.interval, change.p, item->alarmed, item->measured});
+        if (item->over) back.insert(item->index);
       }
     }
     if (!group_shifts.empty()) {
@@ -289,6 +305,7 @@ class Grouping {
       event.interval = group_interval;
       add_members(event, *event.shift);
     }
+    if (active) leave_out_what_is_back(event, back);
     finish_series(event, series_);
     event.opened = std::get<0>(first);
     event.id = event_id(name_of(event.kind), event.opened, std::get<1>(first));
@@ -320,6 +337,24 @@ class Grouping {
         if (moved && moved->shift * shift > 0 && std::abs(moved->shift) >= 0.5 * std::abs(shift))
           event.series.push_back(*moved);
       }
+  }
+
+  // An open event holds the series that are still shifted: not those in `back`, nor members of its groups whose last
+  // nights are as before. If that is all, it is the group that is shifted, and they stay.
+  void leave_out_what_is_back(Event& event, const std::set<std::size_t>& back) const {
+    constexpr std::size_t last_nights = 7, level_nights = 14;
+    const auto is_back = [&](const EventSeries& one) {
+      if (back.contains(one.series)) return true;
+      if (one.alarmed || one.measured) return false;
+      const TrackedSeries& series = series_[one.series];
+      const std::span<const double> values = series.track.values;
+      const auto before = series.at_or_before(event.last_before), after = series.at_or_after(event.first_after);
+      if (!before || !after || values.size() - *after < level_nights) return false;
+      const std::size_t from = *before + 1 - std::min(*before + 1, level_nights);
+      const double left = median(values.last(last_nights)) - median(values.subspan(from, *before + 1 - from));
+      return left / one.shift <= recovered_share;
+    };
+    if (!std::ranges::all_of(event.series, is_back)) event.back = std::erase_if(event.series, is_back);
   }
 
   const std::vector<TrackedSeries>& series_;

@@ -69,7 +69,8 @@ struct Event {
   std::optional<Night> closed = {};
   std::optional<double> shift = {};  // the median of its series', or the group's
   std::optional<Interval> interval = {};
-  std::vector<EventSeries> series;       // the largest shift first
+  std::vector<EventSeries> series;       // the largest shift first; of an open event those that are still shifted
+  std::size_t back = 0;                  // how many more are no longer shifted
   std::vector<std::size_t> groups = {};  // groups that alarmed: indices of tracked groups
   std::vector<std::string> machines = {};
   std::string subject;        // "gemm on node1", or the case that broke
@@ -134,7 +135,8 @@ EventSet step_events(const std::vector<TrackedSeries>& series, const std::vector
 std::vector<Event> broken_cases(const store::Contents& contents);
 std::vector<Event> drifts(const std::vector<TrackedSeries>& series, const Analysis& analysis, const Options& options);
 std::vector<Event> replaced_hardware(const store::Contents& contents, const std::vector<TrackedSeries>& series);
-std::vector<Event> replaced_machines(const std::vector<TrackedSeries>& series, const Analysis& analysis);
+std::vector<Event> replaced_machines(const store::Contents& contents, const std::vector<TrackedSeries>& series,
+                                     const Analysis& analysis);
 // Events of series that follow another without a common night.
 std::vector<Event> changed_protocols(const std::vector<TrackedSeries>& series, const Analysis& analysis,
                                      const Options& options);
@@ -145,8 +147,8 @@ void match_reported(std::vector<Event>& events, const std::vector<Reported>& rep
 // Mutes that last at least until this night and have not been ended, by target.
 std::map<std::string, const store::Decision*> mutes_in_force(const std::vector<store::Decision>& decisions,
                                                              Night today);
-void apply_decisions(std::vector<Event>& events, const std::vector<store::Decision>& decisions,
-                     const std::vector<TrackedSeries>& series, Night today);
+void apply_decisions(std::vector<Event>& events, const std::vector<TrackedSeries>& series,
+                     const store::Contents& contents);
 
 // How much faster a series is after a gap than before it: medians of up to 14 nights, with a 95 % interval by its
 // noise. Absent if one side has no night.

@@ -1,6 +1,7 @@
 // Events that are no steps of the detector's: broken cases, drifts, replaced hardware, changed protocols.
 #include "harness/core/text.h"
 #include "harness/history/events/events.h"
+#include "harness/history/series/order.h"
 #include "harness/history/series/swaps.h"
 #include "harness/statistics/statistics.h"
 
@@ -123,7 +124,8 @@ std::vector<Event> replaced_hardware(const store::Contents& contents, const std:
   return all;
 }
 
-std::vector<Event> replaced_machines(const std::vector<TrackedSeries>& series, const Analysis& analysis) {
+std::vector<Event> replaced_machines(const store::Contents& contents, const std::vector<TrackedSeries>& series,
+                                     const Analysis& analysis) {
   std::vector<Event> all;
   for (const MachineSwap& swap : machine_swaps(series)) {
     Event event;
@@ -133,7 +135,7 @@ std::vector<Event> replaced_machines(const std::vector<TrackedSeries>& series, c
     event.first_after = event.opened = swap.first_after;
     event.subject = fmt::format("{} in place of {}", swap.machine, fmt::join(swap.from, ", "));
     event.detail = fmt::format("{} series of {} ended on {}; the same cases have new ones", swap.series.size(),
-                               fmt::join(swap.from, ", "), date_text(swap.last_before));
+                               fmt::join(swap.from, ", "), night_text(contents, swap.last_before));
     event.id = event_id("hardware_replaced", swap.first_after, swap.machine);
     for (const auto& [older, newer] : swap.series)
       if (const auto& was = series[older].identity, &is = series[newer].identity;

@@ -205,7 +205,8 @@ Analysis analyse_from(std::string& kept, std::span<const TrackedSeries> series, 
 
 Analysis analyse_store(store::Store& store, const store::Contents& contents, std::span<const TrackedSeries> series,
                        std::span<const TrackedGroup> groups, const Options& options, bool from_scratch) {
-  const std::string name = cache_name + (options.split_by.empty() ? "" : " by " + options.split_by);
+  const std::string name = cache_name + (options.split_by.empty() ? "" : " by " + options.split_by) +
+                           (options.commits.empty() ? "" : " in the order of commits");
   const std::string found = from_scratch ? std::string() : store.cached(name, contents.revision).value_or("");
   std::string kept = found;
   Analysis analysis = analyse_from(kept, series, groups, options);

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::int64_t application = 0x41535359;  // "ASSY", in the header of the file
 
+// A row of `meta` is a number by name; one named "split-by=FACT" is a setting of how nights are judged (Store::set).
 // Points of a run are packed (packed.h): a row each would take a microsecond to read and twice the space.
 constexpr const char* version_1 = R"(
 CREATE TABLE meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;

@@ -98,6 +98,21 @@ void Store::save_events(std::span<const StoredEvent> events) {
   transaction.commit();
 }
 
+std::string Store::setting(std::string_view name) const {
+  const std::string head = fmt::format("{}=", name);
+  Statement find(state_->database, "SELECT name FROM meta WHERE substr(name, 1, length(?1)) = ?1");
+  return find.with(head).row() ? find.text(0).substr(head.size()) : "";
+}
+
+void Store::set(std::string_view name, const std::string& value) {
+  if (state_->database.read_only()) return;
+  const std::string head = fmt::format("{}=", name);
+  Transaction transaction(state_->database, Transaction::Kind::write);
+  Statement(state_->database, "DELETE FROM meta WHERE substr(name, 1, length(?1)) = ?1").run(head);
+  if (!value.empty()) Statement(state_->database, "INSERT INTO meta VALUES(?1, 1)").run(head + value);
+  transaction.commit();
+}
+
 std::optional<std::string> Store::cached(std::string_view name, std::int64_t revision) const {
   Statement find(state_->database, "SELECT bytes FROM cache WHERE name = ?1 AND revision = ?2");
   if (!find.with(name, revision).row()) return std::nullopt;

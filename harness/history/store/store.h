@@ -134,12 +134,20 @@ struct StoredEvent {
   }
 };
 
+// A night that is a commit.
+struct CommitNight {
+  std::string commit;
+  Night day = 0;  // of its last run
+};
+
 struct Contents {
   std::vector<Series> series;  // sorted by number
   std::vector<Run> runs;       // sorted by start, then id
   std::vector<Facts> facts;
   std::vector<Decision> decisions;  // sorted by time
   std::vector<StoredEvent> events;
+  std::vector<CommitNight>
+      commits;  // if nights are commits (history/series/order.h): that of night n is commits[n - 1]
   // Bumped whenever past runs change; analyses of older revisions are stale.
   std::int64_t revision = 0;
 };
@@ -187,6 +195,11 @@ class Store {
   std::optional<Night> last_night() const;  // on any branch; absent: there is no run
   void decide(const Decision& decision);
   void save_events(std::span<const StoredEvent> events);
+
+  // How its nights are judged: a text by name; empty if it was never set. set() does nothing in a store that may not be
+  // written.
+  std::string setting(std::string_view name) const;
+  void set(std::string_view name, const std::string& value);
 
   // The analysis of this name that an earlier check kept; empty if there is none for this revision.
   std::optional<std::string> cached(std::string_view name, std::int64_t revision) const;

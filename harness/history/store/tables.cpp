@@ -131,6 +131,11 @@ void copy_remarks(Database& from, Database& to) {
        "excluded.state, "
        "document = excluded.document WHERE (excluded.document, excluded.state) > (document, state)",
        3);
+  // Settings of how nights are judged, which a store keeps if it has its own of that name.
+  copy("SELECT name FROM meta WHERE instr(name, '=') > 0 ORDER BY name",
+       "INSERT INTO meta SELECT ?1, 1 WHERE NOT EXISTS(SELECT 1 FROM meta WHERE substr(name, 1, instr(name, '=')) = "
+       "substr(?1, 1, instr(?1, '=')))",
+       1);
 }
 
 }  // namespace assay::store
