@@ -20,7 +20,6 @@ namespace {
 
 // A trace is no list of figures but one record, with its steps and what ran in them.
 constexpr report::ImportFormat traces{"kineto", "traces of the PyTorch profiler, one a rank, also gzipped", nullptr};
-
 struct ImportOptions {
   std::string format, out, rules, commit_key, step, name;
   std::vector<std::string> files, metrics, better;
@@ -98,12 +97,10 @@ Command import_command(CLI::App& root) {
   formats.insert(formats.end(), report::import_formats().begin(), report::import_formats().end());
   add_format(*app, options->format, std::span<const report::ImportFormat>(formats));
   app->add_option("files", options->files, "Files that the tool wrote")->required()->type_name("FILE");
-  app->add_option("--out", options->out,
-                  "New run directory; with several times or machines, a directory of one run directory each")
+  app->add_option("--out", options->out, "New run directory; with several times or machines, a directory of them")
       ->required()
       ->type_name("DIR");
-  app->add_option("--better", options->better,
-                  "Which way a metric or a case counts; with --metric also without a name. May be given several times")
+  app->add_option("--better", options->better, "Which way a metric or a case counts; with --metric also without a name")
       ->allow_extra_args(false)
       ->type_name("[NAME=]higher|lower");
   app->add_option("--rules", options->rules, "SuperBench's rules file, whose criteria tell which way metrics count")

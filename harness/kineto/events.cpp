@@ -62,8 +62,8 @@ void Event::clear() {
 void Events::take() {
   ++count;
   if (!event.complete || event.category == Category::other) return;
-  constexpr double max_us = 9e15;
-  if (!(std::abs(event.start_us) < max_us) || !(std::abs(event.duration_us) < max_us))
+  constexpr double max_us = 4e15, max_duration_us = 1e13;  // 120 years, 115 days
+  if (!(std::abs(event.start_us) < max_us) || !(std::abs(event.duration_us) < max_duration_us))
     throw UsageError(fmt::format("{}: event {} ({}) has no valid {}", file_, count, in_quotes(event.name),
                                  std::abs(event.start_us) < max_us ? "dur" : "ts"));
   negative_ += event.duration_us < 0;
@@ -123,7 +123,7 @@ void Events::take_operator(Thread& thread, Range range) {
   if (range.start < thread.last_operator) operators_in_order_ = false;
   thread.last_operator = range.start;
   while (!thread.open.empty() && thread.open.back().end <= range.start) thread.open.pop_back();
-  const std::int64_t ns = range.end - range.start;
+  const auto ns = static_cast<double>(range.end - range.start);
   if (!thread.open.empty()) sums_[thread.open.back().name].ns -= ns;
   const std::uint32_t id = name_id(event.name);
   ++sums_[id].calls, sums_[id].ns += ns;
@@ -137,11 +137,12 @@ void Events::take_gpu(Range range) {
   }
   used_devices_.insert(event.device);
   Sum& sum = sums_[name_id(event.name)];
-  ++sum.calls, sum.ns += range.end - range.start;
+  const auto ns = static_cast<double>(range.end - range.start);
+  ++sum.calls, sum.ns += ns;
   if (event.category == Category::copy) {
     copies_.push_back(range);
-    copy_ns_ += range.end - range.start;
-    if (event.name.find("Pageable") != std::string::npos) pageable_ns_ += range.end - range.start;
+    copy_ns_ += ns;
+    if (event.name.find("Pageable") != std::string::npos) pageable_ns_ += ns;
   } else if (is_collective_kernel(event.name)) {
     gpu_collectives_.push_back(range);
     // Who sends to whom differs from rank to rank.
@@ -241,7 +242,7 @@ void Events::divide_gpu() {
     step.host = std::max(0.0, step.total - step.compute - step.communication - step.copies - step.data);
     trace.steps.push_back(step);
   }
-  if (copy_ns_ > 0) trace.pageable_share = static_cast<double>(pageable_ns_) / static_cast<double>(copy_ns_);
+  if (copy_ns_ > 0) trace.pageable_share = pageable_ns_ / copy_ns_;
 }
 
 void Events::divide_host() {
@@ -275,9 +276,7 @@ void Events::finish_uses() {
     return;
   }
   for (std::size_t i = 0; i < names_.size(); ++i)
-    if (sums_[i].calls > 0)
-      trace.uses.push_back(
-          {names_[i], static_cast<double>(sums_[i].calls), seconds(std::max<std::int64_t>(0, sums_[i].ns))});
+    if (sums_[i].calls > 0) trace.uses.push_back({names_[i], sums_[i].calls, 1e-9 * std::max(0.0, sums_[i].ns)});
   std::ranges::stable_sort(trace.uses, std::ranges::greater(), &TracedUse::seconds);
 }
 

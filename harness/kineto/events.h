@@ -61,7 +61,7 @@ class Events {
     std::int64_t last_operator = std::numeric_limits<std::int64_t>::min();
   };
   struct Sum {
-    std::int64_t calls = 0, ns = 0;
+    double calls = 0, ns = 0;
   };
   struct StepRange {
     std::int64_t number;
@@ -87,7 +87,7 @@ class Events {
   std::vector<StepRange> steps_;
   std::map<std::int64_t, Thread> threads_;
   Ranges kernels_, gpu_collectives_, copies_, host_collectives_;
-  std::int64_t copy_ns_ = 0, pageable_ns_ = 0;
+  double copy_ns_ = 0, pageable_ns_ = 0;
   std::set<std::int64_t> used_devices_;
   std::unordered_map<std::string, std::uint32_t> ids_;
   std::deque<std::string> names_;

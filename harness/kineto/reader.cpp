@@ -65,6 +65,8 @@ class Place {
 // Follows the document by its depth: members of the whole, of an event and of its `args`.
 class Handler {
  public:
+  static constexpr std::int64_t max_ranks = 1'000'000;
+
   Handler(Input& input, Events& events) : input_(input), events_(events) {}
 
   bool null() { return true; }
@@ -84,6 +86,8 @@ class Handler {
       if (depth_ == 4) {
         if (key_ == "Collective name") event.collective = text;
         if (key_ == "Process Group Name") event.group = text;
+      } else if (depth_ > 4) {
+        // a list or an object inside of `args`
       } else if (key_ == "name") {
         event.name.swap(text);
       } else if (key_ == "cat") {
@@ -153,6 +157,8 @@ class Handler {
       if (depth_ == 4) {
         if (key_ == "Seq") event.sequence = whole;
         if (key_ == "device") event.device = whole;
+      } else if (depth_ > 4) {
+        // as above
       } else if (key_ == "ts") {
         event.start_us = value;
       } else if (key_ == "dur") {
@@ -163,8 +169,8 @@ class Handler {
     } else if (depth_ == 1 && top_ == "baseTimeNanoseconds") {
       events_.trace.base_ns = whole;
     } else if (depth_ == 2 && top_ == "distributedInfo") {
-      if (key_ == "rank") events_.trace.rank = static_cast<int>(std::clamp<std::int64_t>(whole, 0, 1 << 30));
-      if (key_ == "world_size") events_.trace.world = static_cast<int>(std::clamp<std::int64_t>(whole, 0, 1 << 30));
+      if (key_ == "rank") events_.trace.rank = static_cast<int>(std::clamp<std::int64_t>(whole, 0, max_ranks));
+      if (key_ == "world_size") events_.trace.world = static_cast<int>(std::clamp<std::int64_t>(whole, 0, max_ranks));
     }
     return true;
   }

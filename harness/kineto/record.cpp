@@ -27,7 +27,7 @@ void add_gpu_spans(const std::string& of, const GpuParts& parts, Record& record)
                                       {"exposed_communication", parts.communication},
                                       {"exposed_copies", parts.copies},
                                       {"data_wait", parts.data},
-                                      {"host", parts.host}})
+                                      {"gpu_idle:step", parts.host}})
     record.spans.emplace_back(of + name, seconds);
 }
 
