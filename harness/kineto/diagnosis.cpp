@@ -8,9 +8,8 @@
 namespace assay::kineto {
 namespace {
 
-// Fractions of a step. XProf calls 3 % of the step in copies moderate; launches that a GPU waits for are felt from 10
-// %.
-constexpr double copy_limit = 0.03, host_limit = 0.10;
+// Fractions of a step. XProf's bottleneck analysis calls copies and kernel launches moderate from 3 %.
+constexpr double copy_limit = 0.03, idle_limit = 0.03;
 
 double gain_of(double share) { return 1 / std::max(0.01, 1 - share); }
 
@@ -43,10 +42,10 @@ std::vector<watch::Diagnosis> diagnose(const Job& job) {
                                                      100 * pageable)
                                        : "copy the next batch on a stream of its own while this one computes",
                        gain_of(copies)});
-    if (host >= host_limit)
-      found.push_back({"host-bound", fmt::format("for {:.0f} % of a step the GPU waits for its host", 100 * host),
-                       "larger batches, CUDA graphs or torch.compile; no .item() or .cpu() inside the step",
-                       gain_of(host)});
+    if (host >= idle_limit)
+      found.push_back(
+          {"launch-bound", fmt::format("for {:.0f} % of a step the GPU is idle: it waits for launches", 100 * host),
+           "larger batches, CUDA graphs or torch.compile; no .item() or .cpu() inside the step", gain_of(host)});
     std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.gain > b.gain; });
   }
   return found;
@@ -58,7 +57,7 @@ std::vector<std::string> not_the_cause(const Job& job) {
   const GpuParts parts = job.mean_gpu_parts();
   if (parts.copies < copy_limit * parts.step())
     sound.push_back(fmt::format("copies ({:.1f} %)", 100 * parts.copies / parts.step()));
-  if (parts.host < host_limit * parts.step())
+  if (parts.host < idle_limit * parts.step())
     sound.push_back(fmt::format("the host ({:.1f} %)", 100 * parts.host / parts.step()));
   return sound;
 }

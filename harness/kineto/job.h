@@ -40,7 +40,7 @@ struct Job {
 // ..." if two are of one rank or of different jobs.
 Job job_of(std::vector<RankTrace> traces);
 
-// The rules of watch::diagnose() that a trace can answer, and copy-bound and host-bound where there are GPUs.
+// The rules of watch::diagnose() that a trace can answer, and copy-bound and launch-bound where there are GPUs.
 std::vector<watch::Diagnosis> diagnose(const Job& job);
 std::vector<std::string> not_the_cause(const Job& job);
 

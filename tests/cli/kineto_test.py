@@ -77,7 +77,7 @@ class Kineto(AssayCase):
                          [(0, "box", "NVIDIA H100 80GB HBM3"), (1, "box", "NVIDIA H100 80GB HBM3")])
         spans = record["spans"]
         for name, seconds in {"rank 0 compute": 450e-6, "rank 0 exposed_communication": 350e-6, "rank 0 exposed_copies": 20e-6,
-                              "rank 0 host": 180e-6, "rank 1 compute": 650e-6, "rank 1 exposed_communication": 150e-6}.items():
+                              "rank 0 gpu_idle:step": 180e-6, "rank 1 compute": 650e-6, "rank 1 exposed_communication": 150e-6}.items():
             self.assertAlmostEqual(spans[name], seconds, 9, name)
         self.assertAlmostEqual(sum(seconds for name, seconds in spans.items() if not name.startswith("rank")), 1e-3, 9)
         self.assertIn("imbalance: ", record["labels"]["diagnosis_1"])
@@ -101,7 +101,7 @@ class Kineto(AssayCase):
         done = self.assay("compare", "a", "b", "--json=c.json")
         self.assertNotEqual(done.returncode, 2, done.stderr)
         sections = json.loads((self.dir / "c.json").read_text())["sections"]
-        tables = {block["id"]: block["rows"] for section in sections for block in section["blocks"] if "rows" in block}
+        tables = {table["id"]: table["rows"] for section in sections for table in section["tables"]}
         parts = {row["part"]: row["change"]["value"] for row in tables["job_parts"]}
         self.assertAlmostEqual(parts["compute"], 100e-6, 9)
         self.assertAlmostEqual(parts["exposed_communication"], -100e-6, 9)
@@ -138,7 +138,7 @@ class Kineto(AssayCase):
         (self.dir / "cut.json.gz").write_bytes(gzip.compress((self.dir / good).read_bytes())[:-50])
         self.trace("stepless.json", [event("user_annotation", "train", 0, 5)])
         for file, text in {"empty.json": "empty.json: is empty", "cut.json": "cut.json: was cut off at line",
-                           "text.json": "text.json: line 1, column 2", "cut.json.gz": "cut.json.gz: was cut off: its gzip stream",
+                           "text.json": "text.json: line 1, column 1", "cut.json.gz": "cut.json.gz: was cut off: its gzip stream",
                            "stepless.json": "stepless.json: has no range ProfilerStep#N", "nosuch.json": "nosuch.json"}.items():
             self.assertIn(text, self.refused(file))
         self.assertIn('did you mean "train"?', self.refused("stepless.json", options=("--step", "trains")))
@@ -176,7 +176,7 @@ class Kineto(AssayCase):
         self.assertLess(memory, 60_000 + 45 * (size >> 20))
         self.assertIn(f"{steps} steps of 10 ms", done.stdout)
         [record] = self.records("run")
-        self.assertAlmostEqual(record["spans"]["exposed_communication"], 1.875e-3, 5)
+        self.assertAlmostEqual(record["spans"]["exposed_communication"], 1.875e-3, 4)
 
 
 if __name__ == "__main__":

@@ -248,7 +248,7 @@ TEST(KinetoJob, CopiesAndLaunchesThatAGpuWaitsFor) {
   }
   const Job job = job_of({read(document(events))});
   ASSERT_EQ(job.found.size(), 2u);
-  EXPECT_EQ(job.found[0].rule, "host-bound");
+  EXPECT_EQ(job.found[0].rule, "launch-bound");
   EXPECT_NEAR(job.found[0].gain, 1 / 0.7, 1e-9);
   EXPECT_EQ(job.found[1].rule, "copy-bound");
   EXPECT_THAT(job.found[1].change, HasSubstr("100 % of it from or to pageable memory -> pin_memory=True"));
