@@ -4,6 +4,8 @@
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/figures/printed.h"
+#include "harness/kineto/reader.h"
+#include "harness/kineto/record.h"
 #include "reports/exchange/write_runs.h"
 
 #include <fmt/format.h>
@@ -16,8 +18,10 @@ namespace assay::cli {
 
 namespace {
 
+// A trace is no list of figures but one record, with its steps and what ran in them.
+constexpr report::ImportFormat traces{"kineto", "traces of the PyTorch profiler, one a rank, also gzipped", nullptr};
 struct ImportOptions {
-  std::string format, out, rules, commit_key;
+  std::string format, out, rules, commit_key, step, name;
   std::vector<std::string> files, metrics, better;
 };
 
@@ -55,13 +59,25 @@ std::vector<ForeignFile> read_all(const ImportOptions& options, const report::Im
   return all;
 }
 
+ExitCode import_traces(const ImportOptions& options) {
+  std::vector<kineto::RankTrace> ranks;
+  for (const std::string& file : options.files)
+    ranks.push_back(kineto::read_trace(report::file_input(file).more, file, options.step));
+  results_are_stored();
+  show_text(kineto::import_job(kineto::job_of(std::move(ranks)), options.name, options.out));
+  return ExitCode::ok;
+}
+
 ExitCode run_import(const ImportOptions& options) {
-  const auto& format = format_named(report::import_formats(), options.format);
   for (const auto& [given, flag, name] : {std::tuple(!options.metrics.empty(), "--metric", "lines"),
                                           {!options.rules.empty(), "--rules", "superbench"},
-                                          {!options.commit_key.empty(), "--commit-key", "gbench"}})
-    if (given && format.name != name)
-      throw UsageError(fmt::format("import: {} is for {}, not for {}", flag, name, format.name));
+                                          {!options.commit_key.empty(), "--commit-key", "gbench"},
+                                          {!options.step.empty(), "--step", "kineto"},
+                                          {!options.name.empty(), "--name", "kineto"}})
+    if (given && options.format != name)
+      throw UsageError(fmt::format("import: {} is for {}, not for {}", flag, name, options.format));
+  if (options.format == traces.name) return import_traces(options);
+  const auto& format = format_named(report::import_formats(), options.format);
   std::vector<ForeignFile> contents = read_all(options, format);
   const std::string guessed = report::guessed_directions(contents);
   results_are_stored();
@@ -77,26 +93,26 @@ ExitCode run_import(const ImportOptions& options) {
 Command import_command(CLI::App& root) {
   auto options = std::make_shared<ImportOptions>();
   CLI::App* app = root.add_subcommand("import", "Make run directories from the figures of another tool");
-  add_format(*app, options->format, report::import_formats());
+  std::vector<report::ImportFormat> formats{traces};
+  formats.insert(formats.end(), report::import_formats().begin(), report::import_formats().end());
+  add_format(*app, options->format, std::span<const report::ImportFormat>(formats));
   app->add_option("files", options->files, "Files that the tool wrote")->required()->type_name("FILE");
-  app->add_option("--out", options->out,
-                  "New run directory; with several times or machines, a directory of one run directory each")
+  app->add_option("--out", options->out, "New run directory; with several times or machines, a directory of them")
       ->required()
       ->type_name("DIR");
-  app->add_option("--better", options->better,
-                  "Which way a metric or a case counts; with --metric also without a name. May be given several times")
+  app->add_option("--better", options->better, "Which way a metric or a case counts; with --metric also without a name")
       ->allow_extra_args(false)
       ->type_name("[NAME=]higher|lower");
-  app->add_option("--rules", options->rules,
-                  "SuperBench's rules file, whose criteria for a variance tell which way metrics count")
+  app->add_option("--rules", options->rules, "SuperBench's rules file, whose criteria tell which way metrics count")
       ->type_name("FILE");
-  app->add_option("--commit-key", options->commit_key,
-                  "Member of gbench's context that names the commit, if it is not called commit or git_commit")
+  app->add_option("--commit-key", options->commit_key, "Member of gbench's context that names the commit")
       ->type_name("NAME");
-  app->add_option("--metric", options->metrics,
-                  "Read only the figure NAME of lines, from any output; may be given several times")
+  app->add_option("--metric", options->metrics, "Read only the figure NAME of lines, from any output; may be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME");
+  app->add_option("--step", options->step, "Kineto's range that is a step, if it is not ProfilerStep#N")
+      ->type_name("NAME");
+  app->add_option("--name", options->name, "What to call kineto's job; by default trace")->type_name("NAME");
   app->footer(app->get_footer() + "\n" + metric_grammar);
   return {app, [options] { return run_import(*options); }};
 }

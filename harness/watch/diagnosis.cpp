@@ -102,6 +102,7 @@ void processors(const JobSteps& steps, const Surroundings& around, std::vector<D
                      "raise the container's quota, or use as many threads and workers as it grants", gain_of(share)});
     return;
   }
+  if (!around.cpu_times) return;
   const double wait = steps.cpu_wait();
   if (wait < wait_limit) return;
   const double gain = gain_of(wait);
@@ -133,13 +134,17 @@ void pauses(const JobSteps& steps, const Surroundings& around, std::vector<Diagn
   } else if (steps.stalls.share >= stall_limit && steps.share(Part::data_wait) < data_limit &&
              steps.cpu_wait() < wait_limit &&
              static_cast<double>(steps.stalls.count) <= max_stalls * static_cast<double>(steps.seconds.size())) {
-    found.push_back({"stalls",
-                     fmt::format("{} take far longer than the others: {:.0f} % of the time{}",
-                                 plural(steps.stalls.count, "step"), 100 * steps.stalls.share, every),
-                     fmt::format("look at what the job does in steps {} to {}", steps.stalls.first, steps.stalls.last),
-                     gain_of(steps.stalls.share)});
+    found.push_back(
+        {"stalls",
+         fmt::format("{} far longer than the others: {:.0f} % of the time{}",
+                     steps.stalls.count == 1 ? "1 step takes" : plural(steps.stalls.count, "step") + " take",
+                     100 * steps.stalls.share, every),
+         steps.stalls.count == 1
+             ? fmt::format("look at what the job does in step {}", steps.stalls.first)
+             : fmt::format("look at what the job does in steps {} to {}", steps.stalls.first, steps.stalls.last),
+         gain_of(steps.stalls.share)});
   }
-  if (around.cuda) return;  // its host waits for the GPU
+  if (around.cuda || !around.cpu_times) return;  // its host waits for the GPU
   const double idle = steps.off_cpu();
   if (idle >= idle_limit)
     found.push_back(
@@ -173,7 +178,8 @@ std::vector<std::string> not_the_cause(const JobSteps& steps, const Surroundings
     sound.push_back(fmt::format("communication ({:.1f} %)", 100 * steps.share(Part::communication)));
   if (around.memory && around.memory_room && *around.memory <= memory_limit * *around.memory_room)
     sound.push_back(fmt::format("memory ({} of {})", format_bytes(*around.memory), format_bytes(*around.memory_room)));
-  if (steps.cpu_wait() < wait_limit) sound.push_back(fmt::format("CPUs ({:.0f} % wait)", 100 * steps.cpu_wait()));
+  if (around.cpu_times && steps.cpu_wait() < wait_limit)
+    sound.push_back(fmt::format("CPUs ({:.0f} % wait)", 100 * steps.cpu_wait()));
   return sound;
 }
 

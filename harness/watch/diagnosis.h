@@ -29,6 +29,7 @@ struct Surroundings {
   std::optional<double> memory_room = {};  // B, that there can be
   Workers workers = {};
   bool cuda = false;
+  bool cpu_times = true;  // whether it is known what CPU time the steps' threads had
 };
 
 struct Diagnosis {

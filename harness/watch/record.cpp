@@ -37,6 +37,8 @@ void add_spans(const std::string& of, const Parts& parts, Record& record) {
   add("waiting_for_ranks", part(Part::waiting)), add("checkpoint", part(Part::checkpoint));
 }
 
+}  // namespace
+
 void add_steps(const WatchRequest& request, const Seen& seen, Record& record) {
   const JobSteps& steps = *seen.steps;
   record.samples.values = steps.seconds;
@@ -73,8 +75,6 @@ void add_steps(const WatchRequest& request, const Seen& seen, Record& record) {
     if (steps.overhead->ci95->low > 0.01) record.flags.emplace_back("watching cost more than 1 % of a step");
   }
 }
-
-}  // namespace
 
 std::string name_of_job(const std::vector<std::string>& words) {
   // The first script, else the program.

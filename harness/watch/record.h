@@ -32,6 +32,8 @@ std::string name_of_job(const std::vector<std::string>& words);
 
 // Key "watch/NAME"; its figure is the time of a step, or without steps that of the job. The spans are a step's parts.
 Record record_of(const WatchRequest& request, const Seen& seen);
+// The steps alone: figures, samples, and where they are the processor's, spans.
+void add_steps(const WatchRequest& request, const Seen& seen, Record& record);
 // Writes the run directory `request.out` with this record.
 void write_record(const WatchRequest& request, const Record& record);
 

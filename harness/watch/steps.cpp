@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 namespace assay::watch {
 namespace {
@@ -30,11 +31,11 @@ Parts parts_of(const Step& step, double communication) {
 constexpr std::array own_parts = {Part::data_wait, Part::forward, Part::backward, Part::optimizer, Part::checkpoint};
 
 // The steps that every rank has made and that have parts on all of them: rank by rank.
-std::vector<std::vector<const Step*>> common_steps(const std::vector<RankSteps>& ranks) {
+std::vector<std::vector<const Step*>> common_steps(const std::vector<RankSteps>& ranks, bool warms_up) {
   std::size_t most = ranks.front().steps.size();
   for (const RankSteps& rank : ranks) most = std::min(most, rank.steps.size());
   std::vector<std::vector<const Step*>> common(ranks.size());
-  for (std::size_t i = warm_up_of(most); i < most; ++i) {
+  for (std::size_t i = warms_up ? warm_up_of(most) : 0; i < most; ++i) {
     if (!std::ranges::all_of(ranks, [i](const RankSteps& rank) { return rank.steps[i].parts; })) continue;
     for (std::size_t r = 0; r < ranks.size(); ++r) common[r].push_back(&ranks[r].steps[i]);
   }
@@ -111,31 +112,20 @@ std::optional<Overhead> overhead_of(const std::vector<Step>& steps) {
   return Overhead{median(ratios), median_interval(ratios)};
 }
 
-}  // namespace
-
-double JobSteps::mean_share(double RankParts::*of) const {
-  double sum = 0;
-  for (const RankParts& rank : ranks) sum += rank.step > 0 ? rank.*of / rank.step : 0;
-  return ranks.empty() ? 0 : sum / static_cast<double>(ranks.size());
-}
-
-std::optional<JobSteps> steps_of_job(const std::vector<RankSteps>& all) {
-  std::vector<RankSteps> ranks;
-  for (const RankSteps& rank : all)
-    if (rank.steps.size() >= min_steps) ranks.push_back(rank);
-  if (ranks.empty()) return std::nullopt;
+JobSteps summed(std::vector<RankSteps> ranks, bool warms_up) {
   std::ranges::sort(ranks, {}, &RankSteps::rank);
   JobSteps job;
   for (const RankSteps& rank : ranks) job.count = std::max(job.count, static_cast<std::int64_t>(rank.steps.size()));
   const std::vector<Step>& first = ranks.front().steps;
-  for (std::size_t i = warm_up_of(first.size()); i < first.size(); ++i)
+  const std::size_t warm_up = warms_up ? warm_up_of(first.size()) : 0;
+  for (std::size_t i = warm_up; i < first.size(); ++i)
     job.seconds.push_back(first[i].total), job.ends.push_back(first[i].end);
   job.summary = summarize(job.seconds);
   job.p95 = quantile(job.seconds, 0.95);
-  job.stalls = stalls_of(job.seconds, warm_up_of(first.size()) + 1);
+  job.stalls = stalls_of(job.seconds, warm_up + 1);
   job.overhead = overhead_of(first);
 
-  const auto common = common_steps(ranks);
+  const auto common = common_steps(ranks, warms_up);
   const auto steps = static_cast<double>(common.front().size());
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     RankParts means{ranks[r].rank, 0, {}, 0, 0};
@@ -158,5 +148,23 @@ std::optional<JobSteps> steps_of_job(const std::vector<RankSteps>& all) {
   job.straggler = straggler_of(ranks, common, job.ranks);
   return job;
 }
+
+}  // namespace
+
+double JobSteps::mean_share(double RankParts::*of) const {
+  double sum = 0;
+  for (const RankParts& rank : ranks) sum += rank.step > 0 ? rank.*of / rank.step : 0;
+  return ranks.empty() ? 0 : sum / static_cast<double>(ranks.size());
+}
+
+std::optional<JobSteps> steps_of_job(const std::vector<RankSteps>& all) {
+  std::vector<RankSteps> ranks;
+  for (const RankSteps& rank : all)
+    if (rank.steps.size() >= min_steps) ranks.push_back(rank);
+  if (ranks.empty()) return std::nullopt;
+  return summed(std::move(ranks), true);
+}
+
+JobSteps steps_of_trace(std::vector<RankSteps> ranks) { return summed(std::move(ranks), false); }
 
 }  // namespace assay::watch

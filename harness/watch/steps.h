@@ -97,5 +97,7 @@ struct JobSteps {
 
 // Absent if no rank has made enough steps: 3. Steps of warm-up, a tenth and at most 10, do not count.
 std::optional<JobSteps> steps_of_job(const std::vector<RankSteps>& ranks);
+// The same of steps that were chosen to be measured, at least one on each rank: none is warm-up.
+JobSteps steps_of_trace(std::vector<RankSteps> ranks);
 
 }  // namespace assay::watch

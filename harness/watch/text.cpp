@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace assay::watch {
 namespace {
@@ -15,11 +16,11 @@ constexpr std::size_t bar_columns = 78, max_rank_bars = 8;
 constexpr const char* short_names[part_count] = {"data", "forward", "backward", "comm", "wait", "opt", "save"};
 
 // How many columns each part has; those of at least 1 % have one.
-std::array<std::size_t, part_count> columns_of(const Parts& parts, double step) {
-  std::array<std::size_t, part_count> columns{};
+std::vector<std::size_t> columns_of(std::span<const double> parts, double step) {
+  std::vector<std::size_t> columns(parts.size(), 0);
   double at = 0;
   std::size_t before = 0;
-  for (std::size_t p = 0; p < part_count; ++p) {
+  for (std::size_t p = 0; p < parts.size(); ++p) {
     at += std::max(0.0, parts[p]) / step;
     const auto end = static_cast<std::size_t>(std::llround(std::min(1.0, at) * bar_columns));
     columns[p] = end > before ? end - before : 0;
@@ -31,20 +32,6 @@ std::array<std::size_t, part_count> columns_of(const Parts& parts, double step) 
 std::string filled(std::string text, std::size_t columns) {
   text.resize(std::min(text.size(), columns));
   return text + std::string(columns - text.size(), ' ');
-}
-
-std::string step_bar(const Parts& parts, double step) {
-  const auto columns = columns_of(parts, step);
-  std::string bar = "|";
-  for (std::size_t p = 0; p < part_count; ++p) {
-    if (columns[p] == 0) continue;
-    const std::string share = fmt::format("{:.0f}%", 100 * parts[p] / step);
-    std::string text = fmt::format("{} {}", short_names[p], share);
-    if (text.size() > columns[p] - 1) text = share;
-    if (text.size() > columns[p] - 1) text.clear();
-    bar += filled(text, columns[p] - 1) + "|";
-  }
-  return bar;
 }
 
 // Waits are empty, so that what a rank does itself stands out.
@@ -86,9 +73,40 @@ std::string use_text(const Shown& shown) {
 
 }  // namespace
 
+std::string bar(const std::vector<std::pair<std::string_view, double>>& parts, double step) {
+  std::vector<double> seconds;
+  for (const auto& [name, one] : parts) seconds.push_back(one);
+  const auto columns = columns_of(seconds, step);
+  std::string text = "|";
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    if (columns[p] == 0) continue;
+    const std::string share = fmt::format("{:.0f}%", 100 * seconds[p] / step);
+    std::string inside = fmt::format("{} {}", parts[p].first, share);
+    if (inside.size() > columns[p] - 1) inside = share;
+    if (inside.size() > columns[p] - 1) inside.clear();
+    text += filled(inside, columns[p] - 1) + "|";
+  }
+  return text;
+}
+
+std::string findings_text(const std::vector<Diagnosis>& found, const std::vector<std::string>& sound) {
+  std::string text;
+  const char* order = "Change first";
+  for (const Diagnosis& one : found) {
+    text += fmt::format("{}: {}\n    -> {}{}\n", order, one.says, one.change,
+                        one.gain > 1.005 ? "   " + gain_text(one.gain) : "");
+    order = "Then";
+  }
+  if (found.empty()) text += "No rule found a cause outside of the computation.\n";
+  if (!sound.empty()) text += fmt::format("Not the cause: {}.\n", joined(sound));
+  return text;
+}
+
 std::string bars(const JobSteps& steps) {
   if (!(steps.step > 0)) return {};
-  std::string text = fmt::format("{:<7} {}\n", "step", step_bar(steps.parts, steps.step));
+  std::vector<std::pair<std::string_view, double>> named;
+  for (std::size_t p = 0; p < part_count; ++p) named.emplace_back(short_names[p], steps.parts[p]);
+  std::string text = fmt::format("{:<7} {}\n", "step", bar(named, steps.step));
   if (steps.ranks.size() < 2) return text;
   // Those that do most themselves first.
   std::vector<const RankParts*> ranks;
@@ -114,14 +132,7 @@ std::string end_text(const Shown& shown) {
   if (shown.steps) {
     text += bars(*shown.steps);
     if (shown.cuda) text += "The parts are times of the host: a GPU works behind it, so only waits are judged.\n";
-    const char* order = "Change first";
-    for (const Diagnosis& one : shown.found) {
-      text += fmt::format("{}: {}\n    -> {}{}\n", order, one.says, one.change,
-                          one.gain > 1.005 ? "   " + gain_text(one.gain) : "");
-      order = "Then";
-    }
-    if (shown.found.empty()) text += "No rule found a cause outside of the computation.\n";
-    if (!shown.sound.empty()) text += fmt::format("Not the cause: {}.\n", joined(shown.sound));
+    text += findings_text(shown.found, shown.sound);
   } else {
     text += fmt::format("No steps: {}.\n", shown.why_no_steps);
   }

@@ -7,6 +7,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay::watch {
@@ -29,6 +31,10 @@ struct Shown {
 
 // A screen of at most 100 columns, ended by a line break.
 std::string end_text(const Shown& shown);
+// What limits it, a line and its change each, and what does not.
+std::string findings_text(const std::vector<Diagnosis>& found, const std::vector<std::string>& sound);
+// A bar of named parts, in order, of a step of so many seconds: "|data 19%|forward 71%   |".
+std::string bar(const std::vector<std::pair<std::string_view, double>>& parts, double step);
 // The bars alone: of a step, and of each rank if there are several.
 std::string bars(const JobSteps& steps);
 // One line for a rank of a job that hangs, or is asked: its step, its last collective, its stack.

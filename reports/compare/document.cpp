@@ -3,6 +3,7 @@
 #include "harness/json/json.h"
 #include "reports/compare/comparison.h"
 #include "reports/compare/costs.h"
+#include "reports/compare/jobs.h"
 #include "reports/compare/words.h"
 
 #include "harness/core/text.h"
@@ -53,6 +54,7 @@ class Builder {
     add_environment();
     add_broken();
     add_cases();
+    std::ranges::move(job_sections(c_), std::back_inserter(document_.sections));
     if (auto costs = cost_comparison(c_, options_.prices)) document_.sections.push_back(std::move(*costs));
     add_left_out();
     add_problems();

@@ -55,6 +55,7 @@ Document whole_report(const RunSet& runs, const PageOptions& options) {
   if (!ranking.cases.empty() || !ranking.not_ranked.empty()) document.members["ranking"] = ranking::json_of(ranking);
   add(key_figure_sections(runs, options.references, options.floors));
   add(step_sections(runs));
+  add(trace_sections(runs));
   add(attention_sections(runs));
   add(environment_sections(runs));
   add(host_sections(runs));

@@ -41,5 +41,8 @@ std::vector<Section> sample_sections(const RunSet& runs);
 // Where a training step's time goes: a stacked bar and a row per training case: waiting for data, forward, backward,
 // exposed communication, optimizer, and what is left. Empty without training.
 std::vector<Section> step_sections(const RunSet& runs);
+// Of imported traces: what the GPUs do in a step, the heaviest kernels, or without a GPU operators, and how long
+// collectives transfer and wait for the last rank. Empty without traces.
+std::vector<Section> trace_sections(const RunSet& runs);
 
 }  // namespace assay::report

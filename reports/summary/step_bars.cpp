@@ -61,6 +61,7 @@ std::vector<Section> step_sections(const RunSet& runs) {
       const Record& record = *entry.record;
       const Metric* step = step_metric(record);
       if (record.status != Status::ok || !is_training(record) || !step || !(*step->value > 0)) continue;
+      if (span_of(record, "compute")) continue;  // trace_sections() shows a GPU's parts
       const std::string name = case_title(record) + (machines.size() > 1 ? " – " + machine.name : "");
       BarRow row{name, figure_text(*step, *step->value), {}};
       row.link = entry.anchor();

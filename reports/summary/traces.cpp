@@ -1,0 +1,122 @@
+// Imported traces: where the steps of GPUs go, the heaviest kernels, the collectives.
+#include "reports/summary/sections.h"
+
+#include "harness/core/text.h"
+#include "harness/core/units.h"
+#include "harness/runs/figures.h"
+#include "harness/runs/groups.h"
+#include "harness/runs/traced.h"
+#include "reports/model/cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace assay::report {
+
+namespace {
+
+constexpr std::size_t max_uses = 20, max_collectives = 20, max_ranks = 80, max_name = 70;
+
+constexpr std::array<std::pair<std::string_view, const char*>, 5> gpu_parts{{{"compute", "computing"},
+                                                                             {"exposed_communication", "communication"},
+                                                                             {"exposed_copies", "copies"},
+                                                                             {"data_wait", "waiting for data"},
+                                                                             {"gpu_idle:step", "idle"}}};
+
+// The parts of one rank, or with an empty `of` of all; absent if the record has no GPU's.
+std::optional<BarRow> gpu_row(const Record& record, const std::string& of, const std::string& label) {
+  BarRow row{label, "", {}};
+  double sum = 0;
+  for (const auto& [span, title] : gpu_parts) {
+    const auto seconds = span_of(record, of + std::string(span));
+    if (!seconds || !std::isfinite(*seconds)) return std::nullopt;
+    row.parts.push_back(std::max(0.0, *seconds));
+    sum += row.parts.back();
+  }
+  if (!(sum > 0)) return std::nullopt;
+  for (double& part : row.parts) part /= sum;
+  row.text = format_seconds(sum);
+  return row;
+}
+
+void add_gpu_parts(const Entry& entry, Bars& bars, Table& table) {
+  const Record& record = *entry.record;
+  const auto add = [&](const std::string& of, const std::string& label) {
+    auto row = gpu_row(record, of, label);
+    if (!row) return;
+    std::vector<Cell> cells{text_cell(label), text_cell(row->text)};
+    for (const double part : row->parts) cells.push_back(share_cell(part));
+    table.rows.push_back(std::move(cells));
+    bars.rows.push_back(std::move(*row));
+  };
+  add("", case_title(record));
+  for (std::size_t i = 0; i < record.ranks.size() && i < max_ranks; ++i)
+    add(fmt::format("rank {} ", record.ranks[i].rank), fmt::format("  rank {}", record.ranks[i].rank));
+}
+
+void add_traced(const Entry& entry, const Traced& traced, Table& uses, Table& collectives) {
+  const Metric* step = step_metric(*entry.record);
+  for (std::size_t i = 0; i < traced.uses.size() && i < max_uses; ++i) {
+    const TracedUse& use = traced.uses[i];
+    uses.rows.push_back({case_cell(*entry.record, entry.anchor()),
+                         {one_line(use.name, max_name), use.name},
+                         quantity_cell({use.seconds}, "s"),
+                         step && *step->value > 0 ? share_cell(use.seconds / *step->value) : no_cell(),
+                         {format_number(use.calls, 1), use.calls, Tone::plain, {}, use.calls}});
+  }
+  for (std::size_t i = 0; i < traced.collectives.size() && i < max_collectives; ++i) {
+    const TracedCollective& one = traced.collectives[i];
+    collectives.rows.push_back({case_cell(*entry.record, entry.anchor()),
+                                {one_line(one.name, max_name), one.name},
+                                {format_number(one.calls, 1), one.calls, Tone::plain, {}, one.calls},
+                                quantity_cell({one.transfer}, "s"),
+                                quantity_cell({one.skew}, "s"),
+                                {fmt::format("rank {} in {}", one.last, format_percent(one.last_share)),
+                                 {{"rank", one.last}, {"share", one.last_share}}}});
+  }
+}
+
+}  // namespace
+
+std::vector<Section> trace_sections(const RunSet& runs) {
+  Bars bars{"gpu_step_bars", "", "", {}, {}};
+  Table parts{"gpu_steps", "", {{"case"}, right("step")}};
+  for (const auto& [span, title] : gpu_parts) {
+    bars.parts.emplace_back(title);
+    parts.columns.push_back(right(std::string(span), title));
+  }
+  Table uses{"kernels", "", {{"case"}, {"name"}, right("time"), right("of_step", "of the step"), right("calls")}};
+  Table collectives{"collectives_traced",
+                    "",
+                    {{"case"},
+                     {"name"},
+                     right("calls"),
+                     right("transfer"),
+                     right("skew", "wait for the last rank"),
+                     {"last", "who comes last"}}};
+  bool kernels = false;
+  for (const MachineRuns& machine : by_machine(runs))
+    for (const CaseRuns& one : machine.cases) {
+      const auto traced = traced_of(one.newest().run->run);
+      if (!traced) continue;
+      kernels = kernels || traced->kernels;
+      add_gpu_parts(one.newest(), bars, parts);
+      add_traced(one.newest(), *traced, uses, collectives);
+    }
+  std::vector<Section> sections;
+  if (!parts.rows.empty())
+    sections.push_back({"gpu_steps", "What the GPUs do in a step", {std::move(bars), std::move(parts)}});
+  if (!uses.rows.empty())
+    sections.push_back({"kernels",
+                        kernels ? "The heaviest kernels of a step" : "The heaviest operators of a step",
+                        {std::move(uses)}});
+  if (!collectives.rows.empty())
+    sections.push_back({"collectives_traced", "Collectives of a step", {std::move(collectives)}});
+  return sections;
+}
+
+}  // namespace assay::report

@@ -1,0 +1,283 @@
+// Traces of the PyTorch profiler: reading, the parts of steps by hand-computed values, jobs of several ranks.
+#include "harness/core/error.h"
+#include "harness/json/json.h"
+#include "harness/kineto/job.h"
+#include "harness/kineto/parts.h"
+#include "harness/kineto/reader.h"
+#include "harness/kineto/record.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <zlib.h>
+
+#include <array>
+
+namespace assay::kineto {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Times in microseconds, as in files.
+std::string event(const std::string& category, const std::string& name, double start, double duration,
+                  const std::string& more = R"("tid": 1)") {
+  return fmt::format(R"({{"ph": "X", "cat": "{}", "name": "{}", "pid": 1, "ts": {:.3f}, "dur": {:.3f}, {}}})", category,
+                     name, start, duration, more);
+}
+
+std::string profiler_step(int number, double start, double duration) {
+  return event("user_annotation", fmt::format("ProfilerStep#{}", number), start, duration);
+}
+
+std::string kernel(const std::string& name, double start, double duration, int stream = 7,
+                   const std::string& args = "") {
+  return event(
+      "kernel", name, start, duration,
+      fmt::format(R"("tid": {0}, "args": {{"device": 0, "stream": {0}, "correlation": 12{1}}})", stream, args));
+}
+
+std::string document(const std::vector<std::string>& events, const std::string& head = "") {
+  return fmt::format(
+      R"({{"schemaVersion": 1, {} "baseTimeNanoseconds": 1700000000000000000, "traceEvents": [{}], "traceName": "x"}})",
+      head, fmt::join(events, ",\n"));
+}
+
+std::string of_rank(int rank, int world = 2) {
+  return fmt::format(R"("host_name": "box", "distributedInfo": {{"backend": "gloo", "rank": {}, "world_size": {}}},)",
+                     rank, world);
+}
+
+// In parts of a few bytes, so that a word may be cut anywhere.
+RankTrace read(const std::string& text, const std::string& file = "f", const std::string& step = {}) {
+  const auto more = [rest = std::string_view(text)](std::string& to) mutable {
+    const std::string_view part = rest.substr(0, 13);
+    rest.remove_prefix(part.size());
+    to += part;
+    return !part.empty();
+  };
+  return read_trace(more, file, step);
+}
+
+std::string refusal_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+std::string gzipped_text(const std::string& text) {
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string out(deflateBound(&stream, text.size()), '\0');
+  std::string in = text;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data()), stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data()), stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+TEST(KinetoParts, AMomentCountsForTheFirstLayerThatCoversIt) {
+  Ranges first{{30, 40}, {10, 20}, {15, 25}}, second{{0, 12}, {22, 35}, {90, 130}};
+  unite(first), unite(second);
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first[0].end, 25);
+  const std::array<const Ranges*, 2> layers = {&first, &second};
+  const std::vector<Range> windows{{5, 35}, {35, 100}, {200, 210}};
+  // 10 to 25 and 30 to 35; of the second 5 to 10 and 25 to 30. Then 35 to 40; 90 to 100.
+  EXPECT_THAT(divide(windows, layers), ElementsAre(ElementsAre(20, 10), ElementsAre(5, 10), ElementsAre(0, 0)));
+}
+
+TEST(KinetoParts, APhaseEndsWhereSomethingElseBegins) {
+  const Ranges found = phases({{0, 10}, {12, 20}, {30, 40}, {45, 50}}, {{22, 25}, {41, 43}});
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].end, 20);
+  EXPECT_EQ(found[1].end, 40);
+}
+
+TEST(KinetoTrace, AGpuComputesThenCommunicatesThenCopies) {
+  const RankTrace trace = read(document(
+      {profiler_step(4, 0, 1000), profiler_step(5, 1000, 500),
+       event("user_annotation", "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 0, 300),
+       event("cpu_op", "aten::mm", 300, 20), kernel("mm(float*, int)", 200, 300), kernel("add(float*)", 400, 200, 8),
+       kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", 500, 300, 9),
+       event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 750, 100),
+       event("gpu_memset", "Memset (Device)", 900, 50), event("gpu_user_annotation", "ProfilerStep#4", 0, 2000),
+       event("cuda_runtime", "cudaLaunchKernel", 190, 5), kernel("mm(float*, int)", 1400, 200)},
+      R"("deviceProperties": [{"id": 0, "name": "NVIDIA H100", "totalGlobalMem": 1}],)"));
+  ASSERT_EQ(trace.steps.size(), 2u);
+  const TracedStep& step = trace.steps.front();
+  EXPECT_EQ(step.number, 4);
+  EXPECT_NEAR(step.compute, 400e-6, 1e-12);        // 200 to 600, on two streams
+  EXPECT_NEAR(step.communication, 200e-6, 1e-12);  // 600 to 800: before, it computes
+  EXPECT_NEAR(step.copies, 100e-6, 1e-12);         // 800 to 850, and 900 to 950
+  EXPECT_NEAR(step.data, 200e-6, 1e-12);           // until the first kernel
+  EXPECT_NEAR(step.host, 100e-6, 1e-12);
+  EXPECT_NEAR(trace.steps[1].compute, 100e-6, 1e-12);  // a kernel that goes on behind the step
+  EXPECT_NEAR(trace.steps[1].host, 400e-6, 1e-12);
+  EXPECT_TRUE(trace.gpu);
+  EXPECT_FALSE(trace.loads_itself);
+  EXPECT_EQ(trace.device, "NVIDIA H100");
+  EXPECT_NEAR(trace.pageable_share, 2.0 / 3, 1e-9);
+  ASSERT_EQ(trace.uses.size(), 5u);  // of the GPU alone
+  EXPECT_EQ(trace.uses.front().name, "mm(float*, int)");
+  EXPECT_EQ(trace.uses.front().calls, 2);
+  EXPECT_NEAR(trace.uses.front().seconds, 500e-6, 1e-12);
+  ASSERT_EQ(trace.collectives.size(), 1u);
+  EXPECT_EQ(trace.collectives.begin()->first, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+}
+
+TEST(KinetoTrace, WithoutAGpuTheThreadOfTheStepsIsDivided) {
+  const std::string engine = "autograd::engine::evaluate_function: MmBackward0";
+  const RankTrace trace = read(
+      document({profiler_step(2, 0, 1000),
+                event("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 10, 90),
+                event("cpu_op", "aten::randn", 20, 30), event("cpu_op", "aten::linear", 150, 100),
+                event("cpu_op", "aten::addmm", 160, 80), event("cpu_op", engine, 300, 100),
+                event("cpu_op", "MmBackward0", 310, 50), event("cpu_op", engine, 420, 80),
+                event("user_annotation", "Optimizer.step#SGD.step", 700, 100), event("cpu_op", "aten::add_", 710, 50),
+                event("python_function", "torch/serialization.py(967): save", 900, 50),
+                event("user_annotation", "gloo:all_reduce", 450, 230, R"("tid": 5)"),
+                event("cpu_op", "aten::mul", 0, 900, R"("tid": 6)")}));
+  ASSERT_EQ(trace.steps.size(), 1u);
+  const TracedStep& step = trace.steps.front();
+  EXPECT_NEAR(step.data, 90e-6, 1e-12);
+  EXPECT_NEAR(step.backward, 200e-6, 1e-12);       // 300 to 500, with the gap between two functions
+  EXPECT_NEAR(step.communication, 180e-6, 1e-12);  // 500 to 680: before, backward goes on
+  EXPECT_NEAR(step.optimizer, 100e-6, 1e-12);
+  EXPECT_NEAR(step.checkpoint, 50e-6, 1e-12);
+  EXPECT_NEAR(step.forward, 380e-6, 1e-12);
+  EXPECT_TRUE(trace.loads_itself);
+  // Operators without those that they call.
+  std::map<std::string, double> own;
+  for (const TracedUse& use : trace.uses) own[use.name] = use.seconds;
+  EXPECT_NEAR(own.at("aten::linear"), 20e-6, 1e-12);
+  EXPECT_NEAR(own.at("aten::addmm"), 80e-6, 1e-12);
+  EXPECT_NEAR(own.at(engine), 130e-6, 1e-12);
+}
+
+TEST(KinetoTrace, OtherRangesCanBeSteps) {
+  const std::string text =
+      document({event("user_annotation", "train_step", 500, 100), event("user_annotation", "train_step", 0, 400),
+                event("user_annotation", "trainer", 0, 900)});
+  const RankTrace trace = read(text, "f", "train_step");
+  ASSERT_EQ(trace.steps.size(), 2u);
+  EXPECT_NEAR(trace.steps[0].total, 400e-6, 1e-12);
+  EXPECT_THAT(refusal_of([&] { read(text); }), HasSubstr("f: has no range ProfilerStep#N"));
+  EXPECT_THAT(refusal_of([&] { read(text, "f", "train_stp"); }), HasSubstr("did you mean \"train_step\"?"));
+}
+
+TEST(KinetoTrace, WhatIsNoWholeTraceIsRefused) {
+  const std::string good = document({profiler_step(1, 0, 10), event("cpu_op", "aten::mm", 1, 2)});
+  EXPECT_EQ(refusal_of([] { read(""); }), "f: is empty");
+  EXPECT_THAT(refusal_of([&] { read(good.substr(0, good.size() - 40)); }),
+              HasSubstr("f: was cut off at line 2, column"));
+  EXPECT_THAT(refusal_of([] { read("[1, 2"); }), HasSubstr("f: line 1, column 6: syntax error"));
+  EXPECT_THAT(refusal_of([] { read(R"({"a": 1})"); }), HasSubstr("has no traceEvents"));
+  EXPECT_THAT(refusal_of([] { read(document({})); }), HasSubstr("has no events"));
+  EXPECT_THAT(refusal_of([] { read(document({R"({"ph": "X", "cat": "kernel", "name": "k", "ts": 1})"})); }),
+              HasSubstr("event 1 (\"k\") has no valid dur"));
+  EXPECT_THAT(refusal_of([] {
+                read(document({profiler_step(1, 0, 10), profiler_step(2, 5, 10)}));
+              }),
+              HasSubstr("its steps 1 and 2 overlap"));
+}
+
+TEST(KinetoTrace, GzippedTextIsRead) {
+  const std::string good = document({profiler_step(1, 0, 10)}), packed = gzipped_text(good);
+  EXPECT_EQ(read(packed).steps.size(), 1u);
+  EXPECT_EQ(read(gzipped_text(good.substr(0, 50)) + gzipped_text(good.substr(50))).steps.size(), 1u);
+  EXPECT_EQ(refusal_of([&] { read(packed.substr(0, packed.size() - 12)); }),
+            "f: was cut off: its gzip stream has no end");
+  std::string damaged = packed;
+  damaged[packed.size() / 2] = static_cast<char>(~damaged[packed.size() / 2]);
+  EXPECT_THAT(refusal_of([&] { read(damaged); }), HasSubstr("f: "));
+}
+
+// Rank 1 computes 40 us longer, and rank 0 waits for it in its all-reduce.
+std::vector<RankTrace> two_ranks() {
+  std::vector<RankTrace> ranks;
+  for (int rank = 1; rank >= 0; --rank) {
+    std::vector<std::string> events;
+    for (int i = 0; i < 6; ++i) {
+      const double start = 100.0 * i, late = rank == 1 ? 40 : 0;
+      events.push_back(profiler_step(i, start, 100));
+      events.push_back(kernel("mm", start, 40 + late));
+      events.push_back(kernel("ncclKernel_AllReduce", start + 40 + late, 50 - late, 9,
+                              R"(, "Collective name": "allreduce", "Process Group Name": "3")"));
+    }
+    ranks.push_back(read(document(events, of_rank(rank)), fmt::format("rank{}", rank)));
+  }
+  return ranks;
+}
+
+TEST(KinetoJob, TheRankThatOthersWaitForIsNamed) {
+  const Job job = job_of(two_ranks());
+  EXPECT_EQ(job.ranks.front().file, "rank0");
+  EXPECT_NEAR(job.steps.step, 100e-6, 1e-9);
+  ASSERT_TRUE(job.steps.straggler);
+  EXPECT_EQ(job.steps.straggler->rank, 1);
+  EXPECT_NEAR(job.steps.straggler->saved, 40e-6, 1e-9);
+  ASSERT_EQ(job.collectives.size(), 1u);
+  EXPECT_EQ(job.collectives[0].name, "allreduce of group 3");
+  EXPECT_NEAR(job.collectives[0].transfer, 10e-6, 1e-9);
+  EXPECT_NEAR(job.collectives[0].skew, 40e-6, 1e-9);
+  EXPECT_EQ(job.collectives[0].last, 1);
+  EXPECT_NEAR(job.collectives[0].calls, 1, 1e-9);
+  ASSERT_FALSE(job.found.empty());
+  EXPECT_EQ(job.found.front().rule, "imbalance");
+  const Record record = record_of(job, "my/job");
+  EXPECT_EQ(record.key, "command/name=my_job");
+  double sum = 0;
+  for (const auto& [name, seconds] : record.spans)
+    if (!name.starts_with("rank ")) sum += seconds;
+  EXPECT_NEAR(sum, 100e-6, 1e-9);
+  EXPECT_EQ(record.world_ranks, 2);
+}
+
+TEST(KinetoJob, CopiesAndLaunchesThatAGpuWaitsFor) {
+  std::vector<std::string> events;
+  for (int i = 0; i < 4; ++i) {
+    const double start = 100.0 * i;
+    events.push_back(profiler_step(i, start, 100));
+    events.push_back(event("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", start, 20));
+    events.push_back(kernel("mm", start + 20, 50));
+  }
+  const Job job = job_of({read(document(events))});
+  ASSERT_EQ(job.found.size(), 2u);
+  EXPECT_EQ(job.found[0].rule, "launch-bound");
+  EXPECT_NEAR(job.found[0].gain, 1 / 0.7, 1e-9);
+  EXPECT_EQ(job.found[1].rule, "copy-bound");
+  EXPECT_THAT(job.found[1].change, HasSubstr("100 % of it from or to pageable memory -> pin_memory=True"));
+  EXPECT_THAT(not_the_cause(job), ElementsAre("data (0.0 %)"));
+}
+
+TEST(KinetoJob, FilesThatAreNoRanksOfOneJobAreRefused) {
+  const std::string steps = profiler_step(1, 0, 10);
+  const auto trace = [&](const std::string& file, const std::string& head, const std::string& event = {}) {
+    return read(document({event.empty() ? steps : event}, head), file);
+  };
+  EXPECT_EQ(refusal_of([&] { job_of({trace("a", of_rank(1)), trace("b", of_rank(1))}); }), "b: is of rank 1, as a is");
+  EXPECT_EQ(refusal_of([&] { job_of({trace("a", of_rank(2))}); }), "a: distributedInfo: is of rank 2 of 2");
+  EXPECT_EQ(refusal_of([&] {
+              job_of({trace("a", of_rank(0)), trace("b", of_rank(1, 4))});
+            }),
+            "b: is of another job than a: of 4 ranks, not 2");
+  EXPECT_THAT(refusal_of([&] {
+                job_of({trace("a", of_rank(0)), trace("b", of_rank(1), profiler_step(1, 1e6, 10))});
+              }),
+              HasSubstr("b: is of another job than a: its steps are 1 s apart"));
+  EXPECT_THAT(refusal_of([&] {
+                job_of({trace("a", of_rank(0)), trace("b", of_rank(1), profiler_step(7, 0, 10))});
+              }),
+              HasSubstr("b: has steps 7 to 7, none of those of a: 1 to 1"));
+  // Without ranks, in the order of the files; one of two that say two is an incomplete job.
+  EXPECT_EQ(*job_of({trace("a", ""), trace("b", "")}).ranks[1].rank, 1);
+  EXPECT_THAT(job_of({trace("a", of_rank(0))}).remarks, ElementsAre("1 of 2 ranks: nothing is known of the others"));
+}
+
+}  // namespace
+}  // namespace assay::kineto
