@@ -2,9 +2,12 @@
 #include "harness/watch/watch.h"
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "harness/core/units.h"
+#include "harness/machine/hardware.h"
 #include "harness/run/flags.h"
 #include "harness/run/run.h"
+#include "reports/sizing/candidates.h"
 
 #include <memory>
 
@@ -15,7 +18,8 @@ namespace {
 struct WatchOptions {
   watch::WatchRequest request;
   std::string items, flops, for_time, out;
-  std::vector<std::string> labels;
+  std::vector<std::string> labels, join;
+  Prices prices;
 };
 
 constexpr const char* watch_footer =
@@ -29,17 +33,42 @@ double parse_amount(const std::string& flag, const std::string& text) {
   return value;
 }
 
+// The cheapest machines that have what the job needs of its GPUs, as `watch` asks for them.
+std::optional<watch::CheapestGpu> cheapest_for(const report::PriceSource& prices, const watch::SmallerGpu& need) {
+  const auto& sheets = shipped_hardware();
+  const HardwareSheet* own = find_hardware(sheets, need.name);
+  const auto peak = own ? own->peak.find(need.dtype) : std::map<std::string, double>::const_iterator();
+  const double flops = own && peak != own->peak.end() ? need.share * peak->second : 0;
+  if (flops <= 0) return std::nullopt;  // a smaller one might be too slow
+  const auto found =
+      report::sizing::cheapest_that_holds(prices.files, sheets, need.count, need.bytes, need.dtype, flops);
+  if (!found) return std::nullopt;
+  const auto& offer = found->offer;
+  return watch::CheapestGpu{
+      found->sheet == own,
+      fmt::format("{} ({}) is the cheapest that holds its memory and 10 % more, at {:.2f} USD/h of {}", offer.machine,
+                  found->sheet->name, offer.usd_per_hour, offer.date.empty() ? "unknown date" : offer.date)};
+}
+
 int run_watch(const WatchOptions& options) {
   watch::WatchRequest request = options.request;
-  if (request.words.empty()) throw UsageError("watch: no command: assay watch -- python train.py");
+  if (request.words.empty() && options.join.empty())
+    throw UsageError("watch: no command: assay watch -- python train.py");
   if (!options.items.empty()) request.items = parse_amount("--items", options.items);
   if (!options.flops.empty()) request.flops = parse_amount("--flops", options.flops);
   if (!options.for_time.empty()) request.for_seconds = parse_timeout("watch: --for", options.for_time);
   request.labels = parse_labels(options.labels);
+  request.cheapest = [prices = report::load_prices(options.prices)](const watch::SmallerGpu& need) {
+    return cheapest_for(prices, need);
+  };
   request.out = options.out.empty() ? default_out() : std::filesystem::path(options.out);
   if (!options.out.empty() && std::filesystem::exists(request.out) && !std::filesystem::is_empty(request.out))
     throw UsageError(fmt::format("watch: --out {}: is not empty", options.out));
   request.command_line = command_line();
+  if (!options.join.empty()) {
+    if (!request.words.empty()) throw UsageError("watch: --join is of runs that have ended: it takes no command");
+    return static_cast<int>(watch::show_joined(request, {options.join.begin(), options.join.end()}));
+  }
   return watch::watch(request);
 }
 
@@ -56,10 +85,14 @@ Command watch_command(CLI::App& root) {
       ->type_name("UNIT");
   app->add_option("--flops", options->flops, "FLOPs of a step of all ranks")->type_name("F");
   app->add_option("--for", options->for_time, "Watch for this time only, then let the job go on")->type_name("TIME");
+  app->add_option("--prices", options->prices.file, "Prices of machines, for what a smaller one costs")
+      ->type_name("FILE");
   app->add_option("--label", options->labels, "Label the record; may be repeated")
       ->allow_extra_args(false)
       ->type_name("K=V");
   app->add_option("--out", options->out, "Create this run directory; default runs/<start>")->type_name("DIR");
+  app->add_option("--join", options->join, "Show a job on several hosts: the runs that the watch of each has written")
+      ->type_name("DIR...");
   app->add_option("command", options->request.words, "The command and its words, behind --")->type_name("CMD...");
   app->footer(watch_footer);
   return {app, [options] { return run_watch(*options); }};

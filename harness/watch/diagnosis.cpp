@@ -2,6 +2,7 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/watch/machine_rules.h"
 
 #include <fmt/format.h>
 
@@ -14,6 +15,8 @@ namespace {
 // Fractions of a step. XProf's input-pipeline and bottleneck analyses call 5 % and 3 % moderate; with the noise of host
 // clocks and shared cores a wait for ranks below 5 % occurs in sound jobs too.
 constexpr double data_limit = 0.05, imbalance_limit = 0.05, communication_limit = 0.05, checkpoint_limit = 0.03;
+// Of ranks that are alike one is always last: of two whose own times scatter by 8 %, by 9 % of it.
+constexpr double in_turn_limit = 0.10;
 constexpr double stall_limit = 0.05, max_stalls = 0.2, idle_limit = 0.10, wait_limit = 0.10, quota_limit = 0.05;
 constexpr double memory_limit = 0.90, outside_limit = 0.25, busy_worker = 0.75, blocked_worker = 0.3;
 
@@ -78,19 +81,20 @@ void ranks(const JobSteps& steps, std::vector<Diagnosis>& found) {
                      gain_of(communication)});
   if (!steps.straggler || steps.step <= 0) return;
   const Straggler& slow = *steps.straggler;
-  const double saved = slow.saved / steps.step;
-  if (saved < imbalance_limit || steps.share(Part::waiting) < imbalance_limit / 2) return;
-  if (slow.share_of_steps >= 0.75)
+  const double saved = slow.saved / steps.step, in_turn = slow.in_turn / steps.step;
+  if (steps.share(Part::waiting) < imbalance_limit / 2) return;
+  if (slow.persistent && saved >= imbalance_limit)
     found.push_back({"imbalance",
-                     fmt::format("the others wait for rank {}: its {} takes longer, in {:.0f} % of the steps",
-                                 slow.rank, name_for_people(slow.part), 100 * slow.share_of_steps),
+                     fmt::format("the others wait for rank {}{}: its {} takes longer, in {:.0f} % of the steps",
+                                 slow.rank, slow.host.empty() ? "" : " on " + slow.host, name_for_people(slow.part),
+                                 100 * slow.share_of_steps),
                      "look at what that rank has that the others have not: its data, its CPUs, other processes there",
                      gain_of(saved)});
-  else
+  else if (in_turn >= in_turn_limit)
     found.push_back(
         {"imbalance",
-         fmt::format("{:.0f} % of a step waits for the last rank, which is now this, now that", 100 * saved),
-         "give the ranks equal work in each step: sort or pad samples by length", gain_of(saved)});
+         fmt::format("{:.0f} % of a step waits for the last rank, which is now this, now that", 100 * in_turn),
+         "give the ranks equal work in each step: sort or pad samples by length", gain_of(in_turn)});
 }
 
 void processors(const JobSteps& steps, const Surroundings& around, std::vector<Diagnosis>& found) {
@@ -166,6 +170,7 @@ std::vector<Diagnosis> diagnose(const JobSteps& steps, const Surroundings& aroun
         {"memory-edge",
          fmt::format("it has used {} of {}", format_bytes(*around.memory), format_bytes(*around.memory_room)),
          "a smaller batch, fewer workers or less prefetching, before it is killed", 1});
+  add_machine_rules(steps, around, found);
   std::ranges::stable_sort(found, [](const Diagnosis& a, const Diagnosis& b) { return a.gain > b.gain; });
   return found;
 }

@@ -26,8 +26,8 @@ namespace assay::watch {
 namespace {
 
 // As hook/assay_watch.py writes them.
-constexpr std::uint64_t magic = 0x3159535341;
-constexpr std::size_t state_bytes = 4096, capacity = 16384, step_numbers = 11;
+constexpr std::uint64_t magic = 0x3259535341;
+constexpr std::size_t state_bytes = 4096, capacity = 16384, step_numbers = 13;
 constexpr std::size_t count_at = 8, command_at = 16, entered_at = 24, name_at = 64, name_bytes = 64;
 constexpr std::size_t step_bytes = step_numbers * sizeof(double);
 constexpr std::size_t max_hello = 16384;
@@ -48,6 +48,22 @@ int member(const Json& json, const char* name, int otherwise) {
 std::string text_of(const Json& json, const char* name) {
   const auto found = json.find(name);
   return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+bool flag_of(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_boolean() && found->get<bool>();
+}
+
+// As hardware sheets name them.
+std::string short_dtype(const std::string& torch) {
+  static const std::map<std::string, std::string> names = {{"torch.bfloat16", "bf16"},
+                                                           {"torch.float16", "fp16"},
+                                                           {"torch.tf32", "tf32"},
+                                                           {"torch.float32", "f32"},
+                                                           {"torch.float64", "f64"}};
+  const auto found = names.find(torch);
+  return found == names.end() ? std::string() : found->second;
 }
 
 struct Hello {
@@ -99,8 +115,13 @@ std::optional<RankInfo> rank_info_from(const std::string& text, int next_rank) {
   info.cpus = std::max(1, member(json, "cpus", 1));
   info.stack_signal = member(json, "stack_signal", 0);
   info.torch = text_of(json, "torch"), info.python = text_of(json, "python");
-  const auto cuda = json.find("cuda");
-  info.cuda = cuda != json.end() && cuda->is_boolean() && cuda->get<bool>();
+  info.cuda = flag_of(json, "cuda"), info.gpu_parts = flag_of(json, "gpu_parts");
+  info.dtype = short_dtype(text_of(json, "dtype"));
+  if (const auto gpu = json.find("gpu"); gpu != json.end() && gpu->is_object()) {
+    info.gpu_name = text_of(*gpu, "name"), info.gpu_uuid = text_of(*gpu, "uuid"), info.gpu_pci = text_of(*gpu, "pci");
+    if (const auto memory = gpu->find("memory"); memory != gpu->end() && memory->is_number())
+      info.gpu_memory = memory->get<double>();
+  }
   if (const auto absent = json.find("absent"); absent != json.end() && absent->is_object())
     for (const auto& [name, why] : absent->items())
       if (why.is_string()) info.absent[name] = mask_secrets(why.get<std::string>());
@@ -157,6 +178,7 @@ bool Rank::take() {
     Step step{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], numbers[7]};
     if (std::isfinite(numbers[8])) step.ready = numbers[8];
     step.parts = numbers[9] != 0, step.backwards = static_cast<int>(numbers[10]);
+    step.synced = numbers[11], step.syncs = static_cast<int>(std::clamp(numbers[12], 0.0, 1e9));
     numbers[8] = 0;  // unknown is no mistake
     if (std::ranges::all_of(numbers, [](double one) { return std::isfinite(one); }) && step.total >= 0)
       steps_.push_back(step);

@@ -20,13 +20,18 @@ namespace assay::watch {
 // As a rank describes itself when it makes its first step.
 struct RankInfo {
   pid_t pid = 0;
+  std::string host = {};  // empty: this one
   int rank = 0, world = 1;
-  int threads = 1;       // of torch
-  int cpus = 1;          // that it may use
-  int workers = 0;       // of the loader with most
-  int batch = 0;         // of that loader; 0: unknown
-  bool cuda = false;     // whether its parameters are on a GPU
-  int stack_signal = 0;  // upon which it writes its stack; 0: it cannot
+  int threads = 1;         // of torch
+  int cpus = 1;            // that it may use
+  int workers = 0;         // of the loader with most
+  int batch = 0;           // of that loader; 0: unknown
+  bool cuda = false;       // whether its parameters are on a GPU
+  bool gpu_parts = false;  // whether the parts of its steps are times of the GPU
+  std::string gpu_name, gpu_uuid, gpu_pci;
+  std::optional<double> gpu_memory;  // B
+  std::string dtype;                 // of its products: "bf16", ...; empty: unknown
+  int stack_signal = 0;              // upon which it writes its stack; 0: it cannot
   std::string torch, python;
   std::map<std::string, std::string> absent = {};  // hooks that could not be set, with the reason
 };

@@ -55,8 +55,10 @@ void add_steps(const WatchRequest& request, const Seen& seen, Record& record) {
   if (request.items) rate("throughput", *request.items, request.unit + "/s");
   record.metrics.push_back({"step_time", median.median, "s", median.ci95, Better::lower, {}, {}, 1.0});
   if (request.flops) rate("model_flops", *request.flops, "FLOP/s");
+  if (request.flops && seen.peak) rate("mfu", *request.flops / seen.peak->flops, "1");
+  if (request.flops) record.labels["peak"] = seen.peak ? seen.peak->source : "no sheet gives this machine's peak";
   if (steps.straggler && steps.step > 0) {
-    record.metrics.push_back({"arrival_skew", steps.straggler->saved, "s", {}, Better::lower, {}, {}});
+    record.metrics.push_back({"arrival_skew", steps.straggler->skew, "s", {}, Better::lower, {}, {}});
     record.metrics.push_back(
         {"transfer", steps.parts[static_cast<std::size_t>(Part::communication)], "s", {}, Better::lower, {}, {}});
     for (RankResult& result : record.ranks)
@@ -64,7 +66,8 @@ void add_steps(const WatchRequest& request, const Seen& seen, Record& record) {
         if (rank.rank == result.rank) result.pace = rank.own();
   }
   record.metrics.push_back({"step_time_p95", steps.p95, "s", {}, Better::lower, {}, {}});
-  const bool cuda = std::ranges::any_of(seen.ranks, [](const RankInfo& rank) { return rank.cuda; });
+  // What the host of a GPU does is no part of the step.
+  const bool cuda = std::ranges::any_of(seen.ranks, [](const RankInfo& rank) { return rank.cuda && !rank.gpu_parts; });
   if (steps.step > 0 && !cuda) add_spans("", steps.parts, record);
   for (const RankParts& rank : steps.ranks)
     if (steps.ranks.size() > 1 && !cuda) add_spans(fmt::format("rank {} ", rank.rank), rank.parts, record);
@@ -97,10 +100,13 @@ Record record_of(const WatchRequest& request, const Seen& seen) {
   record.labels["command"] = one_line(joined(request.words, " "), 1000);
   if (!seen.problem.empty()) record.status = Status::failed, record.reason = seen.problem;
   for (const RankInfo& rank : seen.ranks) {
-    record.ranks.push_back({rank.rank, this_host(), rank.cuda ? "GPU" : "CPU", std::nullopt});
+    record.ranks.push_back(
+        {rank.rank, rank.host.empty() ? this_host() : rank.host, rank.cuda ? "GPU" : "CPU", std::nullopt});
     record.world_ranks = std::max(record.world_ranks, rank.world);
     if (rank.cuda) record.device = "cuda";
     record.labels["torch"] = rank.torch;
+    if (!rank.dtype.empty()) record.labels["dtype"] = rank.dtype;
+    if (rank.cuda) record.labels["parts_of"] = rank.gpu_parts ? "GPU" : "host";
     record.labels["threads"] = std::to_string(rank.threads);
   }
   if (record.ranks.empty()) record.ranks.push_back({0, this_host(), "CPU", std::nullopt});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "harness/record/record.h"
+#include "harness/sensors/job_sensor.h"
 #include "harness/watch/diagnosis.h"
 #include "harness/watch/ranks.h"
 #include "harness/watch/watch.h"
@@ -23,6 +24,8 @@ struct Seen {
   std::vector<RankInfo> ranks;
   std::optional<JobSteps> steps;
   std::vector<Diagnosis> found;
+  GpuUse gpus;
+  std::optional<SheetPeak> peak;  // of all GPUs of the job
   std::optional<OutsideCpu> outside;
   double watcher_cpus = 0;  // that the watcher used itself
 };

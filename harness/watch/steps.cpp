@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t min_steps = 3, max_warm_up = 10;
 constexpr std::size_t block_steps = 25, settling_steps = 5;  // hook/assay_watch.py: BLOCK
-constexpr double stall_sigmas = 3, min_sigma = 0.05;         // of the median
+constexpr double persistent_share = 0.75, chance_sigmas = 3;
+constexpr double stall_sigmas = 3, min_sigma = 0.05;  // of the median
 
 std::size_t warm_up_of(std::size_t steps) { return std::min(max_warm_up, steps / 10); }
 
@@ -46,23 +47,42 @@ std::optional<Straggler> straggler_of(const std::vector<RankSteps>& ranks,
                                       const std::vector<std::vector<const Step*>>& common,
                                       const std::vector<RankParts>& means) {
   if (ranks.size() < 2 || common.front().empty()) return std::nullopt;
-  std::vector<double> slowest(ranks.size(), 0), behind(ranks.size(), 0);
-  const auto steps = static_cast<double>(common.front().size());
-  double saved = 0;
-  for (std::size_t i = 0; i < common.front().size(); ++i) {
-    std::size_t last = 0;
-    for (std::size_t r = 1; r < ranks.size(); ++r)
-      if (common[r][i]->own() > common[last][i]->own()) last = r;
+  const std::size_t count = common.front().size();
+  const auto steps = static_cast<double>(count);
+  const auto own = [&](std::size_t rank, std::size_t step) { return common[rank][step]->own(); };
+  // Of one step, how far a rank is behind the median of the others.
+  const auto lateness = [&](std::size_t rank, std::size_t step, auto&& time) {
     std::vector<double> others;
     for (std::size_t r = 0; r < ranks.size(); ++r)
-      if (r != last) others.push_back(common[r][i]->own());
-    const double late = common[last][i]->own() - median(others);
+      if (r != rank) others.push_back(time(r, step));
+    return time(rank, step) - median(others);
+  };
+  const auto last_of = [&](std::size_t step, auto&& time) {
+    std::size_t last = 0;
+    for (std::size_t r = 1; r < ranks.size(); ++r)
+      if (time(r, step) > time(last, step)) last = r;
+    return last;
+  };
+  // A wait for a CPU is the machine's doing, in sound jobs too; one that is always the same rank's counts as its own.
+  const auto worked = [&](std::size_t rank, std::size_t step) {
+    return own(rank, step) - common[rank][step]->ready.value_or(0);
+  };
+  Straggler found;
+  std::vector<double> slowest(ranks.size(), 0), behind(ranks.size(), 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t last = last_of(i, own);
+    const double late = lateness(last, i, own);
     slowest[last] += 1 / steps;
     behind[last] += late / steps;
-    saved += late / steps;
+    found.skew += late / steps;
+    found.in_turn += lateness(last_of(i, worked), i, worked) / steps;
   }
   const auto worst = static_cast<std::size_t>(std::ranges::max_element(behind) - behind.begin());
-  Straggler found{ranks[worst].rank, slowest[worst], saved, Part::forward};
+  found.rank = ranks[worst].rank, found.host = ranks[worst].host, found.share_of_steps = slowest[worst];
+  for (std::size_t i = 0; i < count; ++i) found.saved += lateness(worst, i, own) / steps;
+  const double chance = 1 / static_cast<double>(ranks.size());
+  found.persistent = found.share_of_steps >= persistent_share &&
+                     found.share_of_steps - chance >= chance_sigmas * std::sqrt(chance * (1 - chance) / steps);
   double most = -1;
   for (const Part part : own_parts) {
     std::vector<double> others;
@@ -128,7 +148,7 @@ JobSteps summed(std::vector<RankSteps> ranks, bool warms_up) {
   const auto common = common_steps(ranks, warms_up);
   const auto steps = static_cast<double>(common.front().size());
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    RankParts means{ranks[r].rank, 0, {}, 0, 0};
+    RankParts means{ranks[r].rank, 0, {}, 0, 0, ranks[r].host};
     for (std::size_t i = 0; i < common[r].size(); ++i) {
       double least = common[r][i]->communication;
       for (const auto& other : common) least = std::min(least, other[i]->communication);
@@ -146,6 +166,11 @@ JobSteps summed(std::vector<RankSteps> ranks, bool warms_up) {
     job.ranks.push_back(means);
   }
   job.straggler = straggler_of(ranks, common, job.ranks);
+  for (const auto& of_rank : common)
+    for (const Step* step : of_rank) {
+      job.syncs += step->syncs / (steps * static_cast<double>(ranks.size()));
+      job.synced += step->synced / (steps * static_cast<double>(ranks.size()));
+    }
   return job;
 }
 

@@ -30,6 +30,8 @@ struct Step {
   std::optional<double> ready = {};  // in which that thread was ready to run and had no CPU
   bool parts = false;                // false: only `end`, `total` and `cpu` were measured
   int backwards = 0;
+  double synced = 0;  // waiting for the GPU
+  int syncs = 0;      // the calls that did
 
   double own() const { return total - communication; }
   double forward() const { return total - data_wait - backward - communication - optimizer - checkpoint; }
@@ -39,6 +41,7 @@ struct Step {
 struct RankSteps {
   int rank = 0;
   std::vector<Step> steps;
+  std::string host = {};  // of a job on several; else empty
 };
 
 struct RankParts {
@@ -47,6 +50,7 @@ struct RankParts {
   Parts parts = {};    // means
   double off_cpu = 0;  // mean: of its step but for waits, when its thread neither had nor wanted a CPU
   double ready = 0;    // mean: when it wanted a CPU and had none
+  std::string host = {};
 
   // Without what it spends in collectives.
   double own() const {
@@ -54,11 +58,15 @@ struct RankParts {
   }
 };
 
-// A rank that others wait for.
+// The rank that others wait for most.
 struct Straggler {
   int rank = 0;
+  std::string host = {};      // of a job on several
   double share_of_steps = 0;  // in which its own time was the longest
-  double saved = 0;           // s per step, if it were as fast as the median of the others
+  bool persistent = false;    // in 75 % of the steps, and more often than ranks that are alike are by chance
+  double saved = 0;           // s per step, if it were as fast as the median of the others; equal ranks: about 0
+  double skew = 0;            // s: how far the last rank, whichever it is, is behind the median of the others
+  double in_turn = 0;         // the same, without what each rank waits for a CPU
   Part part = Part::forward;  // in which it is behind them most
 };
 
@@ -87,6 +95,8 @@ struct JobSteps {
   std::optional<Straggler> straggler;
   Stalls stalls;
   std::optional<Overhead> overhead;
+  double syncs = 0;   // calls per step that wait for the GPU
+  double synced = 0;  // s per step in them
 
   double share(Part part) const { return step > 0 ? parts[static_cast<std::size_t>(part)] / step : 0; }
   // Fractions of a step, means over the ranks.

@@ -55,6 +55,7 @@ std::string headline(const Shown& shown) {
                       plural(steps.count, "step"), format_seconds(median), format_seconds(steps.p95));
   if (shown.items) text += " · " + format_quantity(*shown.items / median, shown.unit + "/s");
   if (shown.flops) text += " · " + format_quantity(*shown.flops / median, "FLOP/s");
+  if (shown.mfu) text += fmt::format(" · MFU {:.0f} %", 100 * *shown.mfu);
   if (steps.overhead && steps.overhead->ci95)
     text += fmt::format(" · watching cost {:.1f} % ({:.1f} to {:.1f})", 100 * steps.overhead->share,
                         100 * steps.overhead->ci95->low, 100 * steps.overhead->ci95->high);
@@ -117,10 +118,10 @@ std::string bars(const JobSteps& steps) {
   ranks.resize(ranks.size() - left_out);
   std::ranges::stable_sort(ranks, {}, [](const RankParts* rank) { return rank->rank; });
   for (const RankParts* rank : ranks) {
-    const bool late = steps.straggler && steps.straggler->rank == rank->rank &&
-                      steps.straggler->share_of_steps >= 0.75 && steps.straggler->saved >= 0.05 * steps.step;
+    const bool late = steps.straggler && steps.straggler->rank == rank->rank && steps.straggler->persistent &&
+                      steps.straggler->saved >= 0.05 * steps.step;
     text += fmt::format("{:<7} {}{}\n", fmt::format("rank {}", rank->rank), rank_bar(rank->parts, steps.step),
-                        late ? "  waited for" : "");
+                        (late ? "  waited for" : "") + (rank->host.empty() ? "" : "  " + rank->host));
   }
   if (left_out > 0)
     text += fmt::format("{} more, which wait longer\n", plural(static_cast<std::int64_t>(left_out), "rank"));
@@ -131,7 +132,9 @@ std::string end_text(const Shown& shown) {
   std::string text = headline(shown) + "\n";
   if (shown.steps) {
     text += bars(*shown.steps);
-    if (shown.cuda) text += "The parts are times of the host: a GPU works behind it, so only waits are judged.\n";
+    if (shown.cuda && shown.gpu_parts) text += "The parts are times of the GPUs, by events in their streams.\n";
+    if (shown.cuda && !shown.gpu_parts)
+      text += "The parts are times of the host: a GPU works behind it, so only waits are judged.\n";
     text += findings_text(shown.found, shown.sound);
   } else {
     text += fmt::format("No steps: {}.\n", shown.why_no_steps);

@@ -18,13 +18,14 @@ struct Shown {
   double seconds = 0;  // that were watched
   JobUse use = {};
   std::optional<JobSteps> steps = {};
-  std::string why_no_steps = {};  // if there are none
-  bool cuda = false;
+  std::string why_no_steps = {};         // if there are none
+  bool cuda = false, gpu_parts = false;  // whether parts are times of the GPUs
   std::vector<Diagnosis> found = {};
   std::vector<std::string> sound = {};  // not_the_cause()
   std::optional<double> items = {};     // per step, of all ranks
   std::string unit = "items";
   std::optional<double> flops = {};       // per step, of all ranks
+  std::optional<double> mfu = {};         // of the sheet's peak of its GPUs
   std::vector<std::string> remarks = {};  // hooks that are absent, with the reason
   std::string run = {};                   // where the record is; empty: it could not be written
 };

@@ -9,8 +9,13 @@
 #include "harness/device/cpu/limits.h"
 #include "harness/device/cpu/team.h"
 #include "harness/sensors/outside_cpu.h"
+#include "harness/watch/gpus.h"
+#include "harness/watch/machine_rules.h"
+#include "harness/watch/parts.h"
+#include "harness/watch/places.h"
 #include "harness/watch/python.h"
 #include "harness/watch/record.h"
+#include "harness/watch/text.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -38,10 +43,21 @@ double own_cpu_seconds() {
   return seconds(use.ru_utime) + seconds(use.ru_stime);
 }
 
+// The fraction of these CPUs that the job used in 95 % of its readings at most.
+std::optional<double> cpus_p95(const std::map<std::string, Series>& series, int cpus) {
+  const auto found = series.find("job_cpu");
+  std::vector<double> used;
+  if (found != series.end())
+    for (const auto& value : found->second.values)
+      if (value) used.push_back(*value);
+  if (used.empty() || cpus < 1) return std::nullopt;
+  return quantile(used, 0.95) / cpus;
+}
+
 // What is looked at besides the job's own telemetry, about once a second: its loaders, and who else computes.
 class Looks {
  public:
-  Looks() : outside_(Root(), cpu::rank_cpus()) {
+  Looks() : outside_(Root(), cpu::rank_cpus()), places_(Root()) {
     outside_.begin();
     throttled_ = cpu::throttled_cpu_seconds();
   }
@@ -50,9 +66,16 @@ class Looks {
     std::vector<Reading> unused;
     outside_.read(seconds, unused);
     for (const auto& rank : ranks) {
-      if (!rank->gone() && rank->info().workers > 0) look_for_workers(seconds, *rank);
+      if (rank->gone()) continue;
+      if (rank->info().workers > 0) look_for_workers(seconds, *rank);
+      places_.look(seconds, rank->info());
+      gpus_.add(rank->info());
     }
+    gpus_.read(seconds);
   }
+
+  JobGpus& gpus() { return gpus_; }
+  const Places& places() const { return places_; }
 
   std::optional<OutsideCpu> outside(double from, double to) { return outside_.in_window(from, to); }
   std::optional<double> quota(double seconds) const {
@@ -103,6 +126,8 @@ class Looks {
   std::map<Pid, double> looked_at_;
   double worker_cpu_ = 0, worker_seconds_ = 0;
   std::int64_t looks_ = 0, blocked_ = 0;
+  Places places_;
+  JobGpus gpus_;
 };
 
 class Watcher {
@@ -228,12 +253,21 @@ class Watcher {
     for (const auto& rank : ranks_) {
       around.threads = std::max(around.threads, rank->info().threads);
       around.cuda = around.cuda || rank->info().cuda;
+      around.gpu_parts = around.gpu_parts || rank->info().gpu_parts;
       workers = std::max(workers, rank->info().workers);
     }
     around.workers.asked = workers;
     if (looks_) {
       around.quota = looks_->quota(seen.seconds);
       around.workers = looks_->workers(workers);
+      around.places = looks_->places().ranks();
+    }
+    around.gpus = seen.gpus;
+    around.cpus_p95 = cpus_p95(seen.series, around.cpus);
+    auto need = smaller_gpu(seen.gpus);
+    if (need && request_.cheapest) {
+      if (!ranks_.empty()) need->dtype = ranks_.front()->info().dtype;
+      around.cheapest = request_.cheapest(*need);
     }
     return around;
   }
@@ -276,7 +310,15 @@ class Watcher {
       seen.problem = fmt::format("ended with code {}", job_->code());
     for (const auto& rank : ranks_) seen.ranks.push_back(rank->info());
     seen.steps = steps_of_job(all_steps());
-    if (looks_) seen.outside = looks_->outside(0, seen.seconds);
+    if (looks_) {
+      seen.outside = looks_->outside(0, seen.seconds);
+      seen.gpus = looks_->gpus().take();
+      seen.series.insert(looks_->gpus().series().begin(), looks_->gpus().series().end());
+    }
+    if (!seen.ranks.empty() && seen.gpus.count > 0) {
+      seen.peak = peak_of_gpu(seen.gpus.name, seen.ranks.front().dtype);
+      if (seen.peak) seen.peak->flops *= seen.gpus.count;
+    }
     const Surroundings around = surroundings(seen);
     if (seen.steps) seen.found = diagnose(*seen.steps, around);
     seen.watcher_cpus = own_cpu_seconds() / std::max(seen.seconds, 1e-9);
@@ -286,18 +328,27 @@ class Watcher {
                 .steps = seen.steps,
                 .why_no_steps = why_no_steps(),
                 .cuda = around.cuda,
+                .gpu_parts = around.gpu_parts,
                 .found = seen.found,
                 .items = request_.items,
                 .unit = request_.unit,
                 .flops = request_.flops,
                 .remarks = remarks_};
+    if (seen.steps && seen.peak && request_.flops)
+      shown.mfu = *request_.flops / seen.steps->summary.median / seen.peak->flops;
     if (seen.steps) shown.sound = not_the_cause(*seen.steps, around);
     std::set<std::string> absent;
     for (const RankInfo& rank : seen.ranks)
       for (const auto& [name, why] : rank.absent) absent.insert(fmt::format("Not seen: {}: {}.", name, why));
     shown.remarks.insert(shown.remarks.end(), absent.begin(), absent.end());
+    if (const RankInfo* first = seen.ranks.empty() ? nullptr : &seen.ranks.front();
+        first && first->world > static_cast<int>(seen.ranks.size()))
+      shown.remarks.push_back(
+          fmt::format("{} of {} were seen here. All hosts together: assay watch --join DIR..., with each host's run",
+                      plural(static_cast<std::int64_t>(seen.ranks.size()), "rank"), first->world));
     try {
       write_record(request_, record_of(request_, seen));
+      write_part(request_.out, part_of(request_, seen, all_steps()));
       shown.run = request_.out.string();
     } catch (const std::exception& error) {
       shown.remarks.push_back(fmt::format("No record: {}", error.what()));
@@ -320,6 +371,44 @@ class Watcher {
 };
 
 }  // namespace
+
+ExitCode show_joined(const WatchRequest& given, const std::vector<std::filesystem::path>& runs) {
+  std::vector<HostPart> parts;
+  for (const auto& run : runs) parts.push_back(read_part(run));
+  Joined job = join(parts);
+  WatchRequest& request = job.request;
+  if (!given.name.empty()) request.name = given.name;
+  request.labels = given.labels, request.out = given.out, request.command_line = given.command_line;
+  const Seen& seen = job.seen;
+  Shown shown{.name = request.name,
+              .seconds = seen.seconds,
+              .use = seen.use,
+              .steps = seen.steps,
+              .why_no_steps = "no rank of these made three steps that all of them kept",
+              .found = seen.found,
+              .items = request.items,
+              .unit = request.unit,
+              .flops = request.flops};
+  for (const RankInfo& rank : seen.ranks)
+    shown.cuda = shown.cuda || rank.cuda, shown.gpu_parts = shown.gpu_parts || rank.gpu_parts;
+  if (seen.steps && seen.peak && request.flops)
+    shown.mfu = *request.flops / seen.steps->summary.median / seen.peak->flops;
+  Record record = record_of(request, seen);
+  record.labels["hosts"] = joined(job.hosts);
+  if (job.begin > 0)
+    shown.remarks.push_back(record.flags.emplace_back(
+        fmt::format("of the steps from {} on: of those before not every rank's are kept", job.begin + 2)));
+  std::vector<std::string> missing;
+  for (const int rank : job.missing) missing.push_back(std::to_string(rank));
+  if (!missing.empty())
+    shown.remarks.push_back(
+        record.flags.emplace_back(fmt::format("not all: {} of {} ranks are in none of these runs: {}", missing.size(),
+                                              missing.size() + seen.ranks.size(), first_few(missing, 8))));
+  write_record(request, record);
+  shown.run = request.out.string();
+  show_text(end_text(shown));
+  return !missing.empty() || !seen.steps ? ExitCode::no_data : ExitCode::ok;
+}
 
 int watch(const WatchRequest& request) {
   try {

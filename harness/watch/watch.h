@@ -1,10 +1,12 @@
 // Watches a command from its start to its end: telemetry, the steps of its ranks, what limits it, a record of it.
 #pragma once
 
+#include "harness/core/error.h"
 #include "harness/process/foreground.h"
-#include "harness/watch/text.h"
+#include "harness/watch/diagnosis.h"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,7 +22,9 @@ struct WatchRequest {
   std::optional<double> flops;        // per step, of all ranks
   std::optional<double> for_seconds;  // then it is told what was seen, and the job goes on unwatched
   std::map<std::string, std::string> labels;
-  std::filesystem::path out;              // the run directory to make
+  std::filesystem::path out;  // the run directory to make
+  // Finds the cheapest machine with such GPUs; may be empty.
+  std::function<std::optional<CheapestGpu>(const SmallerGpu&)> cheapest;
   std::vector<std::string> command_line;  // of this process
 };
 
@@ -28,5 +32,10 @@ struct WatchRequest {
 // prints goes to stderr. A signal that ended the job ends this process, too. Nothing that fails here fails the job.
 // Call it before any other thread starts.
 int watch(const WatchRequest& request);
+
+// A job on several hosts, from the runs of their watchers: one record in `given.out`, and its end on stdout. `given`
+// has name, labels, `out` and the command line. no_data if ranks are missing, or they made too few steps. Throws
+// UsageError.
+ExitCode show_joined(const WatchRequest& given, const std::vector<std::filesystem::path>& runs);
 
 }  // namespace assay::watch

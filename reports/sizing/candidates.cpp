@@ -90,6 +90,22 @@ std::optional<Offer> cheapest(std::span<const PriceFile> files, const HardwareSh
   return std::nullopt;
 }
 
+std::optional<Holding> cheapest_that_holds(std::span<const PriceFile> files, std::span<const HardwareSheet> sheets,
+                                           std::int64_t gpus, double bytes, const std::string& dtype, double flops) {
+  for (const PriceFile& file : files) {  // the user's own is the first
+    std::optional<Holding> best;
+    for (const HardwareSheet& sheet : sheets) {
+      if (sheet.kind != "gpu" || !sheet.memory_bytes || static_cast<double>(*sheet.memory_bytes) < bytes) continue;
+      const auto peak = sheet.peak.find(dtype);
+      if (flops > 0 && (peak == sheet.peak.end() || peak->second < flops)) continue;
+      const auto offer = cheapest({&file, 1}, sheet, gpus);
+      if (offer && (!best || offer->usd_per_hour < best->offer.usd_per_hour)) best = Holding{&sheet, *offer};
+    }
+    if (best) return best;
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> unused_prices(const PriceFile& file, std::span<const HardwareSheet> sheets) {
   std::map<std::string, std::pair<int, std::string>> reasons;  // how many, and the first
   const auto add = [&](const std::string& reason, const std::string& place, const std::string& name) {

@@ -35,6 +35,15 @@ struct Offer {
 // machines work together only if each has at least 8 GPUs, and whole ones only. A larger machine may have idle GPUs.
 std::optional<Offer> cheapest(std::span<const PriceFile> files, const HardwareSheet& sheet, std::int64_t gpus);
 
+// The cheapest way to have so many GPUs, each with at least this memory (B) and, where `flops` is above 0, this peak at
+// a dtype; and their sheet. Never null.
+struct Holding {
+  const HardwareSheet* sheet = nullptr;
+  Offer offer;
+};
+std::optional<Holding> cheapest_that_holds(std::span<const PriceFile> files, std::span<const HardwareSheet> sheets,
+                                           std::int64_t gpus, double bytes, const std::string& dtype, double flops);
+
 // What of a file can price no hardware, by reason: "own.json: not used: an entry with no GPU, the first at /prices/3
 // (box)". Empty if each entry can.
 std::vector<std::string> unused_prices(const PriceFile& file, std::span<const HardwareSheet> sheets);

@@ -23,10 +23,9 @@ namespace command {
 
 namespace {
 
-constexpr int max_lines = 19;             // of a failed run's output that are kept: with what happened, 20
-constexpr double grace_seconds = 5;       // between SIGTERM and SIGKILL of a run that takes too long
-constexpr double usual_share = 0.1;       // of its limit that a run is taken to need, for the estimate
-constexpr std::size_t max_points = 4096;  // of a series over all runs
+constexpr int max_lines = 19;        // of a failed run's output that are kept: with what happened, 20
+constexpr double grace_seconds = 5;  // between SIGTERM and SIGKILL of a run that takes too long
+constexpr double usual_share = 0.1;  // of its limit that a run is taken to need, for the estimate
 constexpr std::size_t max_output = std::size_t{16} << 20;
 
 constexpr const char* own_metrics[] = {"wall_time",   "user_time",  "system_time",   "cpus_used", "peak_memory",
@@ -99,6 +98,8 @@ class CommandCase final : public Case {
   }
 
   void verify(Checks& checks) override {
+    if (const std::string cut = series_.cut(); !cut.empty()) context_->outputs.flags.push_back(cut);
+    context_->outputs.series = series_.take();
     std::vector<std::string> detail;
     if (!problem_.empty()) {
       detail = std::move(last_lines_);
@@ -161,7 +162,7 @@ class CommandCase final : public Case {
     shell.on_end = [&](pid_t) { watched = watch->stop(); };
     const FinishedProcess done = run_process(shell);
     Run run{done.seconds, std::move(watched.use), {}};
-    for (const auto& [series, values] : watched.series) append(context_->outputs.series[series], values);
+    series_.add(watched.series);
     if (done.stopped == Stopped::late)
       fail(Broken::run, fmt::format("{}: no end within {}", name, format_seconds(limit_)), done.output);
     else if (!done.ended() || !done.problem.empty())
@@ -169,14 +170,6 @@ class CommandCase final : public Case {
     else if (!metric_.empty())
       read_figure(run, name, done);
     return run;
-  }
-
-  // So many points that a case of thousands of runs stays small.
-  static void append(Series& all, const Series& more) {
-    if (all.at.size() > max_points) return;
-    all.unit = more.unit;
-    all.at.insert(all.at.end(), more.at.begin(), more.at.end());
-    all.values.insert(all.values.end(), more.values.begin(), more.values.end());
   }
 
   void read_figure(Run& run, const std::string& name, const FinishedProcess& done) {
@@ -205,6 +198,7 @@ class CommandCase final : public Case {
   Context* context_ = nullptr;
   Clock::time_point begun_ = Clock::now();
   std::vector<Run> done_;
+  SeriesOfRuns series_;
   Broken broken_ = Broken::nothing;
   std::string problem_;  // of the run that failed
   std::vector<std::string> last_lines_;
@@ -265,6 +259,27 @@ std::string problem_of_variables(const std::string& text) {
     }
   }
   return single || twice ? "a quotation mark is not closed" : "";
+}
+
+void SeriesOfRuns::add(const std::map<std::string, Series>& run) {
+  ++runs_;
+  for (const auto& [name, values] : all_) full_ = full_ || values.at.size() >= max_points;
+  if (full_) {
+    ++left_out_;
+    return;
+  }
+  for (const auto& [name, values] : run) {
+    Series& series = all_[name];
+    series.unit = values.unit;
+    series.at.insert(series.at.end(), values.at.begin(), values.at.end());
+    series.values.insert(series.values.end(), values.values.begin(), values.values.end());
+  }
+}
+
+std::string SeriesOfRuns::cut() const {
+  if (left_out_ == 0) return {};
+  return fmt::format("job series cover the first {} of {} runs: no more than {} points are kept", runs_ - left_out_,
+                     runs_, max_points);
 }
 
 std::vector<std::string> shown_lines(const std::string& output, int count) {

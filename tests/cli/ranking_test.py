@@ -73,6 +73,34 @@ class Ranking(AssayCase):
         self.assay("compare", "--base", base[0], "--head", base[1], "--json=out.json")
         self.assertNotIn("ranking_1", self.tables())
 
+    def test_a_users_own_command_ranks_machines(self):
+        """By the figure that it prints, or by its time; never one against the other."""
+        def commands(kind, rate, seconds, **record):
+            def of(name, metrics):
+                return {"schema": 2, "key": f"command/name={name}", "family": "command", "params": {"name": name},
+                        "status": "ok", "device": "cpu", "metrics": metrics, **record}
+            wall = {"name": "wall_time", "value": seconds, "unit": "s", "better": "lower"}
+            return self.run_dir(of("finetune", [{"name": "rate", "value": rate, "unit": "tokens/s", "better": "higher"}, wall]),
+                                of("build", [wall]), name=kind, run={
+                                    "started": "2026-11-20T00:00:00Z", "labels": {"instance_type": kind},
+                                    "environment": {"hostnames": [kind], "gpus": [{"name": kind}] * 8}})
+        runs = [commands("p5.48xlarge", 2000, 50), commands("p4de.24xlarge", 1000, 40)]
+        ranking, out = self.ranked(runs)
+        found = {one["machine"]: {case["case"]: case for case in one["cases"]} for one in ranking["machines"]}
+        self.assertEqual(ranking["not_ranked"], [])
+        fast, slow = found["p5.48xlarge"], found["p4de.24xlarge"]
+        self.assertAlmostEqual(slow["command/name=finetune"]["relative"]["value"], 0.5)   # a rate: more is better
+        self.assertAlmostEqual(fast["command/name=build"]["relative"]["value"], 0.8)      # a time: less is better
+        self.assertAlmostEqual(fast["command/name=finetune"]["usd_per_million"]["on_demand"], 55.04 / 3600 * 1e6 / 2000, places=6)
+        self.assertEqual(fast["command/name=build"]["per"], "run")
+        self.assertAlmostEqual(fast["command/name=build"]["usd_per_million"]["on_demand"], 55.04 / 3600 * 50, places=6)
+        self.assertIn("finetune", out)
+        # A machine on which the command failed has no place, and the reason is said.
+        runs[1] = commands("p4de.24xlarge", 1000, 40, status="failed", reason="ended with code 3")
+        ranking, out = self.ranked(runs)
+        self.assertEqual([one["cases"] for one in ranking["machines"]], [[], []])
+        self.assertIn("failed", " ".join(ranking["not_ranked"]))
+
     def assert_of_one_kind(self, unit, figures, text):
         """No figure of this unit lies further than 2 % from that of a kind, whose machines differ by 1 %."""
         # An EFLOP of the product takes a thousand times as long as a million tokens.

@@ -4,6 +4,7 @@ for torch in tests/watch."""
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -26,15 +27,15 @@ class WatchTest(AssayCase):
     def job(self, *options, **more):
         return self.watch(sys.executable, JOB, *options, **more)
 
-    def start(self, *words, options=("--out", "out"), env=None, **more):
-        """A watched command that has printed its first line."""
+    def start(self, *words, options=("--out", "out"), env=None, wait=True, **more):
+        """A watched command; it has printed its first line if this waits."""
         process = subprocess.Popen([self.binary, "watch", *options, "--", *map(str, words)], cwd=self.dir,
                                    env={**os.environ, **self.env, **(env or {})}, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
         self.addCleanup(process.kill)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)
-        process.first = process.stdout.readline()
+        process.first = process.stdout.readline() if wait else ""
         return process
 
     # ---- it does not harm the job
@@ -173,6 +174,72 @@ class WatchTest(AssayCase):
         page = (self.dir / "page.html").read_text()
         self.assertRegex(page, r"rank 0<td>(?s:.*?)waits \d[\d.]* % for others")
         self.assertLess(spans["rank 1 waiting_for_ranks"], 0.01)
+
+    def test_two_watches_of_one_job_are_joined(self):
+        """As on two hosts: each watch sees one rank; together they tell who is waited for."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = str(free.getsockname()[1])
+        watches = [self.start(sys.executable, JOB, "--steps", "80", "--slow-rank", "1", "--late", "0.03",
+                              options=("--out", f"host{rank}", "--items", "10"),
+                              env={"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_PORT": port}, wait=False) for rank in range(2)]
+        for process in watches:
+            _, errors = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, 0, errors)
+            self.assertIn("1 rank of 2 were seen here", errors)
+            self.assertNotIn("others wait", errors)
+        done = self.assay("watch", "--join", "host0", "host1", "--out", "both", "--name", "mine")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("mine · 2 ranks", done.stdout)
+        self.assertRegex(done.stdout, rf"the others wait for rank 1 on {re.escape(socket.gethostname())}: its backward pass")
+        (record,) = self.records("both")
+        self.assertEqual([rank["rank"] for rank in record["ranks"]], [0, 1])
+        spans = dict(record["spans"])
+        self.assertGreater(spans["rank 0 waiting_for_ranks"], 0.02)
+        metrics = self.metrics(record)
+        self.assertAlmostEqual(metrics["throughput"] * metrics["step_time"], 10, places=6)
+        self.assertEqual(self.assay("report", "both").returncode, 0)
+
+        # What is missing is said, and what cannot be joined is refused.
+        alone = self.assay("watch", "--join", "host0", "--out", "half")
+        self.assertEqual(alone.returncode, 3)
+        self.assertIn("not all: 1 of 2 ranks are in none of these runs: 1", alone.stdout)
+        self.run_dir({"schema": 2, "key": "gemm/m=1", "status": "ok"}, name="other")
+        self.write("broken/watch.json", "{")
+        for words, says in ((("host0", "host0"), "rank 0 is of"), (("host0", "other"), "it has no watch.json"),
+                            (("broken",), "broken/watch.json"), (("host0", "--", "true"), "takes no command")):
+            refused = self.assay("watch", "--out", "no", "--join", *words)
+            self.assertEqual(refused.returncode, 2, refused.stderr)
+            self.assertIn(says, refused.stderr)
+            self.assertFalse((self.dir / "no").exists())
+
+    @unittest.skipUnless(os.environ.get("ASSAY_NVML"), "no stand-in for NVML")
+    def test_a_job_on_a_gpu(self):
+        """The device and its driver are stand-ins: what is told of them is theirs, nothing is a measurement."""
+        # Bit 0x40 of the reasons is heat.
+        script = self.write("nvml", "utilisation 40\nmemory_used 20000000000\nclock 1000\nmax_clock 2000\nthrottle 64\n")
+        prices = self.write("prices.json", {
+            "schema": 1, "source": "contract", "date": "2026-11-14", "currency": "USD",
+            "prices": [{"instance_type": "t4.small", "gpu": "T4", "gpus": 1, "price": 0.3},
+                       {"instance_type": "l4.small", "gpu": "L4", "gpus": 1, "price": 0.8},
+                       {"instance_type": "h100.small", "gpu": "H100", "gpus": 1, "price": 3.5}]})
+        done = self.job("--cuda", "--item", "--steps", "90", "--forward", "0.01", "--backward", "0.08",
+                        options=("--out", "out", "--flops", "4e12", "--prices", str(prices)),
+                        env={"ASSAY_NVML_SCRIPT": str(script), "LD_LIBRARY_PATH": os.environ["ASSAY_NVML"]})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("The parts are times of the GPUs", done.stderr)
+        self.assertRegex(done.stderr, r"the GPU of rank 0 was slowed down 100 % of the time \(thermal \(hardware\)\), "
+                                      r"at 50 % of its clock\n.*\n?.*at most 2\.00 x")
+        self.assertIn("the host waits for the GPU 1.0 times a step", done.stderr)
+        # A T4 has too little memory, and an H100 is what it runs on.
+        self.assertIn("l4.small (l4) is the cheapest that holds its memory and 10 % more, at 0.80 USD/h", done.stderr)
+        (record,) = self.records()
+        self.assertEqual((record["device"], record["labels"]["parts_of"], record["labels"]["dtype"]), ("cuda", "GPU", "f32"))
+        metrics = self.metrics(record)
+        self.assertAlmostEqual(metrics["mfu"] * 67e12, metrics["model_flops"], delta=1e6)
+        self.assertIn("f32 of h100-sxm", record["labels"]["peak"])
+        spans = dict(record["spans"])
+        self.assertGreater(spans["backward"], 5 * spans["forward"])   # by the host's clock neither would take any time
+        self.assertIn("gpu_utilisation", record["telemetry"])
 
     def test_a_rank_that_skips_a_barrier_is_named(self):
         process = self.start(*self.ranks("--steps", "1000000", "--skip-barrier", "1"), start_new_session=True)

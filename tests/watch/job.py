@@ -35,12 +35,16 @@ def main():
         parser.add_argument("--" + name, type=float, default=default)
     parser.add_argument("--late-in", default="backward")
     parser.add_argument("--save", default=os.devnull)
-    parser.add_argument("--fork", action="store_true")
+    for name in ("fork", "cuda", "item"):
+        parser.add_argument("--" + name, action="store_true")
     options = parser.parse_args()
     rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     if world > 1:
         torch.distributed.init_process_group()
     parameters = [torch.Parameter(0.1 * i) for i in range(options.parameters)]
+    if options.cuda:
+        parameters = [one.to_cuda() for one in parameters]
+    work = torch.cuda.launch if options.cuda else torch.spin
     optimizer = torch.optim.SGD(parameters)
     late = options.late if rank == options.slow_rank else 0.0
     value = 1.0
@@ -48,9 +52,11 @@ def main():
         optimizer.step()   # what a child does is none of the job's steps
         os._exit(0)
     for step, samples in enumerate(DataLoader(Samples(options), options.batch, options.workers)):
-        torch.spin(options.forward + (late if options.late_in == "forward" else 0))
+        work(options.forward + (late if options.late_in == "forward" else 0))
         value = sum(one.value for one in parameters) + sum(samples)
         loss = torch.Tensor(value, parameters, options.backward + (late if options.late_in == "backward" else 0))
+        if options.cuda:
+            loss.to_cuda()
         if world > 1:
             loss.reducer = torch.distributed.distributed_c10d.reduce_gradients
         optimizer.zero_grad()
@@ -64,6 +70,8 @@ def main():
                 time.sleep(3600)
             torch.distributed.barrier()
         optimizer.step()
+        if options.item:
+            loss.item()
         if step == 5:
             print("running", flush=True)
     print(f"loss {value!r}", flush=True)

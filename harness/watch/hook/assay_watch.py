@@ -2,6 +2,7 @@
 # main thread calls. What it finds goes into a page of memory that `assay watch` reads, so that the job never waits for
 # the watcher and nothing is lost if the job is killed. Nothing here may fail the job: a hook that cannot be set is
 # absent, with its reason.
+import collections
 import faulthandler
 import functools
 import importlib.util
@@ -16,13 +17,14 @@ import threading
 import time
 
 # As harness/watch/ranks.cpp reads them.
-MAGIC = 0x3159535341
+MAGIC = 0x3259535341
 STATE_BYTES = 4096
 CAPACITY = 16384
-STEP = struct.Struct("<11d")
+STEP = struct.Struct("<13d")
 COUNT, COMMAND, ENTERED, NAME = 8, 16, 24, 64
 NAME_BYTES = 64
-DATA, BACKWARD, COMMUNICATION, OPTIMIZER, CHECKPOINT = range(5)
+DATA, BACKWARD, COMMUNICATION, OPTIMIZER, CHECKPOINT, FORWARD = range(6)
+MARKS = 64       # of a step at most: what is called more often within one is part of what surrounds it
 BLOCK = 25       # steps of a block with all hooks, and of one with only the step's end
 BLOCKS = 12      # of which every second has all hooks; from then on all steps have them
 COLLECTIVES = ("all_reduce", "reduce", "broadcast", "all_gather", "all_gather_into_tensor", "reduce_scatter",
@@ -32,6 +34,42 @@ COLLECTIVES = ("all_reduce", "reduce", "broadcast", "all_gather", "all_gather_in
 NAN = float("nan")
 now = time.perf_counter
 this_thread = threading.get_ident
+
+
+class Marks:
+    """Where the parts of a step begin on a GPU: events in its stream, read when the GPU has passed them. The host runs
+    ahead of the GPU, so its own clock tells only when it has launched something."""
+
+    def __init__(self, cuda):
+        self.cuda = cuda
+        self.free = []
+        self.open = [(self.event(), FORWARD)]
+        self.pending = collections.deque()   # steps that the GPU has not ended
+
+    def event(self):
+        event = self.free.pop() if self.free else self.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def enter(self, part):
+        if len(self.open) < MARKS and part != self.open[-1][1]:
+            self.open.append((self.event(), part))
+
+    def end_step(self, host):
+        """`host`: what the host knows of this step."""
+        last = self.event()
+        self.pending.append((self.open, last, host))
+        self.open = [(last, FORWARD)]
+
+    def ended(self):
+        """The steps that the GPU has ended since: seconds, seconds by part, what the host knows."""
+        while self.pending and self.pending[0][1].query():
+            marks, last, host = self.pending.popleft()
+            parts = [0.0] * 6
+            for (event, part), (after, _) in zip(marks, marks[1:] + [(last, None)]):
+                parts[part] += 1e-3 * event.elapsed_time(after)
+            self.free.extend(event for event, _ in marks)   # the last one begins the next step
+            yield sum(parts), parts[:FORWARD], host
 
 
 class Steps:
@@ -51,12 +89,19 @@ class Steps:
         self.began = None          # when the last step ended
         self.cpu = self.ready = 0.0
         self.schedule = -1         # of the kernel's scheduler, about this thread
-        self.count = 0
+        self.number = 0            # of steps made
+        self.count = 0             # of steps written: those on a GPU are some behind
         self.entered = 0
         self.memory = None
         self.connection = None
         self.absent = {}
         self.loaders = {}
+        self.marks = None          # of a job on a GPU
+        self.part = FORWARD        # in which the main thread is
+        self.syncs = 0             # calls that wait for the GPU, and the time in them
+        self.synced = 0.0
+        self.syncing = False
+        self.autocast = None
 
     # ---- what the watcher sees
 
@@ -89,12 +134,71 @@ class Steps:
                 "local_rank": number_of("LOCAL_RANK"), "threads": torch.get_num_threads(),
                 "torch": str(torch.__version__), "python": sys.version.split()[0], "cpus": len(os.sched_getaffinity(0)),
                 "stack_signal": stack_signal, "absent": self.absent, "loaders": list(self.loaders.values())[:8],
-                "cuda": False, "parameters": 0}
+                "cuda": False, "parameters": 0, "dtype": self.autocast or ""}
         if self.main is not None:
             parameters = [one for group in self.main.param_groups for one in group["params"]]
             said["parameters"] = len(parameters)
             said["cuda"] = any(getattr(one, "is_cuda", False) for one in parameters)
+            said["dtype"] = self.autocast or str(getattr(parameters[0], "dtype", "")) if parameters else ""
+            if said["cuda"]:
+                self.watch_gpu(torch, parameters[0].device, said)
         return said
+
+    def watch_gpu(self, torch, device, said):
+        """Sets the hooks that only a job on a GPU needs, and says which GPU that is."""
+        try:
+            about = torch.cuda.get_device_properties(device)
+            said["gpu"] = {"name": str(about.name), "memory": int(about.total_memory)}
+            if hasattr(about, "uuid"):
+                said["gpu"]["uuid"] = f"GPU-{about.uuid}".replace("GPU-GPU-", "GPU-")
+            if hasattr(about, "pci_bus_id"):
+                said["gpu"]["pci"] = "%04x:%02x:%02x.0" % (getattr(about, "pci_domain_id", 0), about.pci_bus_id,
+                                                           getattr(about, "pci_device_id", 0))
+            if said["dtype"] == "torch.float32" and torch.backends.cuda.matmul.allow_tf32:
+                said["dtype"] = "torch.tf32"
+        except Exception as error:
+            self.absent["gpu"] = f"{type(error).__name__}: {error}"[:200]
+        try:
+            for owner, name in ((torch.cuda, "synchronize"), (torch.cuda.Stream, "synchronize"),
+                                (torch.cuda.Event, "synchronize"), (torch.Tensor, "item"), (torch.Tensor, "cpu"),
+                                (torch.Tensor, "tolist")):
+                setattr(owner, name, self.synchronising(getattr(owner, name), owner is torch.Tensor))
+        except Exception as error:
+            self.absent["syncs"] = f"{type(error).__name__}: {error}"[:200]
+        try:
+            if not torch.cuda.is_current_stream_capturing():
+                self.marks = Marks(torch.cuda)
+        except Exception as error:
+            self.absent["gpu_parts"] = f"{type(error).__name__}: {error}"[:200]
+        said["gpu_parts"] = self.marks is not None
+
+    def enter(self, part):
+        """The main thread goes into another part; which it leaves."""
+        left, self.part = self.part, part
+        if self.marks is not None:
+            try:
+                if self.marks.cuda.is_current_stream_capturing():
+                    self.marks = None   # an event would become part of the graph
+                else:
+                    self.marks.enter(part)
+            except Exception:
+                self.marks = None
+        return left
+
+    def synchronising(self, call, of_tensor):
+        @functools.wraps(call)
+        def timed(*args, **kwargs):
+            if self.syncing or not self.on or this_thread() != self.thread or (of_tensor and not args[0].is_cuda):
+                return call(*args, **kwargs)
+            self.syncing = True   # one may call another
+            began = now()
+            try:
+                return call(*args, **kwargs)
+            finally:
+                self.syncing = False
+                self.synced += now() - began
+                self.syncs += 1
+        return timed
 
     # ---- steps
 
@@ -103,6 +207,8 @@ class Steps:
             self.main = optimizer
             self.watch_gradients(optimizer)
         self.optimizer_inner = self.inner
+        if self.on and this_thread() == self.thread:
+            self.enter(OPTIMIZER)
         self.optimizer_began = now()
 
     def optimizer_ended(self, optimizer, *_):
@@ -113,6 +219,7 @@ class Steps:
             took = end - self.optimizer_began
             self.parts[OPTIMIZER] += took - (self.inner - self.optimizer_inner)
             self.inner = self.optimizer_inner + took
+            self.enter(FORWARD)
         if optimizer is self.main:
             self.step_ended(end)
 
@@ -126,16 +233,37 @@ class Steps:
             self.began = end
             ready = self.ready_seconds()
         else:
-            parts = self.parts
-            STEP.pack_into(self.memory, STATE_BYTES + (self.count % CAPACITY) * STEP.size, end, end - self.began, *parts,
-                           cpu - self.cpu, ready - self.ready, 1.0 if self.on else 0.0, self.backwards)
-            self.count += 1
-            struct.pack_into("<Q", self.memory, COUNT, self.count)
+            self.number += 1
+            told = (cpu - self.cpu, ready - self.ready, 1.0 if self.on else 0.0, self.backwards, self.synced, self.syncs)
+            if not self.told_by_gpu((end, told)):
+                self.write(end, end - self.began, self.parts, told)
         self.began, self.cpu, self.ready = end, cpu, ready
         self.parts = [0.0] * 5
-        self.backwards = 0
-        block = self.count // BLOCK
+        self.backwards = self.syncs = 0
+        self.synced = 0.0
+        block = self.number // BLOCK
         self.on = (block >= BLOCKS or block % 2 == 0) and self.memory[COMMAND] == 0
+
+    def write(self, end, seconds, parts, told):
+        STEP.pack_into(self.memory, STATE_BYTES + (self.count % CAPACITY) * STEP.size, end, seconds, *parts, *told)
+        self.count += 1
+        struct.pack_into("<Q", self.memory, COUNT, self.count)
+
+    def told_by_gpu(self, host):
+        """Whether the step that has ended is written by what a GPU says of it, now or later."""
+        if self.marks is None:
+            return False
+        try:
+            if self.marks.cuda.is_current_stream_capturing():
+                self.marks = None
+                return False
+            self.marks.end_step(host)
+            for seconds, parts, (end, told) in self.marks.ended():
+                self.write(end, seconds, parts, told)
+            return True
+        except Exception:
+            self.marks = None
+            return False
 
     def ready_seconds(self):
         """How long this thread has been ready to run and had no CPU; NaN where the kernel does not tell."""
@@ -165,7 +293,10 @@ class Steps:
         try:
             parameters = [one for group in optimizer.param_groups for one in group["params"] if one.requires_grad]
             if any(type(one).__name__ == "DTensor" for one in parameters):
-                self.absent["own_backward"] = "its parameters are DTensors (FSDP2)"
+                # FSDP2 calls Python's collectives inside of backward, where they are timed one by one: what is left is
+                # its own. On a GPU these only launch.
+                if any(getattr(one, "is_cuda", False) for one in parameters):
+                    self.absent["own_backward"] = "its parameters are DTensors (FSDP2) on a GPU"
                 return
             self.candidates = [(one, one.register_post_accumulate_grad_hook(self.gradient_is_there))
                                for one in parameters]
@@ -177,6 +308,8 @@ class Steps:
 
     def gradient_is_there(self, parameter):
         self.last_gradient = now()
+        if self.splits and self.part == BACKWARD:   # on a thread of autograd, for which the main thread waits
+            self.enter(COMMUNICATION)
         self.inner_then = self.inner
         self.last_parameter = parameter
 
@@ -193,11 +326,13 @@ class Steps:
             if not self.on or this_thread() != self.thread:
                 return call(*args, **kwargs)
             outer, self.inner, self.last_gradient = self.inner, 0.0, 0.0
+            left = self.enter(BACKWARD)
             began = now()
             try:
                 return call(*args, **kwargs)
             finally:
                 ended = now()
+                self.enter(left)
                 waited = 0.0
                 if self.last_gradient >= began:
                     if self.candidates:
@@ -217,11 +352,13 @@ class Steps:
             if not self.on or this_thread() != self.thread:
                 return call(*args, **kwargs)
             outer, self.inner = self.inner, 0.0
+            left = self.enter(part)
             began = now()
             try:
                 return call(*args, **kwargs)
             finally:
                 took = now() - began
+                self.enter(left)
                 self.parts[part] += took - self.inner
                 self.inner = outer + took
         return timed
@@ -243,6 +380,7 @@ class Steps:
         """In a forked child: it is not the rank, whatever it calls."""
         self.on = False
         self.thread = None
+        self.marks = None
         self.main = self
         self.began = None
         self.memory = None
@@ -312,8 +450,20 @@ def attach(torch):
     def checkpoints():
         torch.save = steps.timed(torch.save, CHECKPOINT)
 
+    def autocast():
+        from torch.amp import autocast_mode
+        enter = autocast_mode.autocast.__enter__
+
+        @functools.wraps(enter)
+        def entered(context):
+            if steps.autocast is None and getattr(context, "_enabled", False):
+                steps.autocast = str(getattr(context, "fast_dtype", ""))
+            return enter(context)
+        autocast_mode.autocast.__enter__ = entered
+
     for name, put in (("steps", optimizers), ("backward", backward), ("data_wait", loaders),
-                      ("collectives", collectives), ("checkpoints", checkpoints)):
+                      ("collectives", collectives), ("checkpoints", checkpoints),
+                      ("autocast", autocast)):
         layer(name, put)
 
 

@@ -79,6 +79,19 @@ TEST_F(CommandFamily, AMissingFigureAndATimeoutAreFailures) {
   EXPECT_THAT(late.check("exit_code").detail, ElementsAre("warm-up 1: no end within 200 ms", "begun"));
 }
 
+TEST(CommandSeries, RunsWhoseSeriesAreLeftOutAreCounted) {
+  command::SeriesOfRuns series;
+  const Series of_run{"1", std::vector<double>(2048, 1.0), std::vector<std::optional<double>>(2048, 2.0)};
+  for (int run = 0; run < 2; ++run) series.add({{"job_cpu", of_run}, {"job_memory", of_run}});
+  EXPECT_EQ(series.cut(), "");  // 4,096 points are kept
+  for (int run = 0; run < 3; ++run) series.add({{"job_cpu", of_run}});
+  EXPECT_EQ(series.cut(), "job series cover the first 2 of 5 runs: no more than 4096 points are kept");
+  const auto kept = series.take();
+  EXPECT_EQ(kept.at("job_cpu").at.size(), 4096u);
+  EXPECT_EQ(kept.at("job_cpu").values.size(), kept.at("job_memory").values.size());
+  EXPECT_EQ(kept.at("job_cpu").unit, "1");
+}
+
 TEST_F(CommandFamily, WhatCannotBeRunIsRefusedBefore) {
   EXPECT_FALSE(conflict_of({}));
   EXPECT_THAT(*conflict_of({{"argv", " "}}), HasSubstr("argv is empty"));

@@ -219,6 +219,24 @@ TEST(Sizing, TheCheapestOffer) {
   EXPECT_DOUBLE_EQ(owned->usd_per_hour, 1);
 }
 
+TEST(Sizing, TheCheapestThatHoldsMemoryAndIsFastEnough) {
+  HardwareSheet slow = small, big = large;
+  slow.memory_bytes = 24'000'000'000, big.memory_bytes = 80'000'000'000;
+  const std::vector<HardwareSheet> sheets{slow, big};
+  PriceFile file;
+  file.prices = {price_of("one", "small", 1, 1), price_of("fast", "large", 1, 4)};
+  const std::vector<PriceFile> files{file};
+  const auto machine = [&](double bytes, double flops) {
+    const auto found = cheapest_that_holds(files, sheets, 1, bytes, "bf16", flops);
+    return found ? found->offer.machine : "none";
+  };
+  EXPECT_EQ(machine(24e9, 1e14), "one");
+  EXPECT_EQ(machine(24.1e9, 1e14), "fast");  // by memory
+  EXPECT_EQ(machine(1e9, 1.1e14), "fast");   // by speed
+  EXPECT_EQ(machine(81e9, 0), "none");
+  EXPECT_FALSE(cheapest_that_holds(files, sheets, 1, 1e9, "fp4", 1e14));  // nobody knows how fast
+}
+
 TEST(Sizing, PricesThatNoHardwareCanUseAreNamed) {
   PriceFile own;
   own.name = "own.json";

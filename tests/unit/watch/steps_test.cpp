@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <numeric>
+#include <random>
 
 namespace assay::watch {
 namespace {
@@ -70,6 +71,60 @@ TEST(WatchSteps, TheRankThatOthersWaitForIsNamedByItsOwnTime) {
   EXPECT_NEAR(job->straggler->share_of_steps, 1, 1e-9);
   EXPECT_NEAR(job->straggler->saved, 0.03, 1e-9);
   EXPECT_FALSE(steps_of_job({rank_of(0)})->straggler);
+}
+
+// Ranks that are alike, whose own times scatter by chance; each waits for the last.
+std::vector<RankSteps> alike(int world, std::size_t count, double scatter, std::mt19937& random) {
+  std::lognormal_distribution<double> times(0, scatter);
+  std::vector<RankSteps> ranks;
+  for (int r = 0; r < world; ++r) ranks.push_back(rank_of(r, count));
+  for (std::size_t i = 0; i < count; ++i) {
+    double longest = 0;
+    for (RankSteps& rank : ranks) longest = std::max(longest, rank.steps[i].backward = 0.04 * times(random) + 0.02);
+    for (RankSteps& rank : ranks) {
+      rank.steps[i].communication = 0.002 + longest - rank.steps[i].backward;
+      rank.steps[i].total = 0.042 + longest;  // with 40 ms of other parts
+    }
+  }
+  return ranks;
+}
+
+TEST(WatchSteps, RanksThatAreAlikeHaveNoStraggler) {
+  std::mt19937 random(7);
+  int named = 0, jobs = 0;
+  for (const int world : {2, 3, 8})
+    for (const std::size_t count : {12, 30, 100, 300})
+      for (int i = 0; i < 25; ++i) {
+        const auto job = steps_of_job(alike(world, count, 0.1, random));
+        ASSERT_TRUE(job && job->straggler);
+        ++jobs;
+        for (const std::string& rule : rules_of(diagnose(*job, {.ranks = world, .cpus = 16})))
+          named += rule == "imbalance" ? 1 : 0;
+      }
+  EXPECT_EQ(named, 0) << "of " << jobs;
+}
+
+TEST(WatchSteps, AStragglersGainIsWhatItIsBehind) {
+  std::mt19937 random(7);
+  std::vector<RankSteps> ranks = alike(2, 200, 0.1, random);
+  for (Step& step : ranks[1].steps) step.backward += 0.01, step.total += 0.01;
+  for (Step& step : ranks[0].steps) step.communication += 0.01, step.total += 0.01;
+  const auto job = steps_of_job(ranks);
+  ASSERT_TRUE(job && job->straggler);
+  EXPECT_TRUE(job->straggler->persistent);
+  EXPECT_EQ(job->straggler->rank, 1);
+  EXPECT_NEAR(job->straggler->saved, 0.01, 0.001);  // and not the scatter besides
+  EXPECT_GE(job->straggler->skew, job->straggler->saved);
+}
+
+TEST(WatchSteps, WhatRanksWaitForACpuIsNoUnequalWork) {
+  std::mt19937 random(7);
+  std::vector<RankSteps> ranks = alike(2, 200, 0.5, random);
+  const auto unequal = steps_of_job(ranks);
+  EXPECT_THAT(rules_of(diagnose(*unequal, {.ranks = 2, .cpus = 16})), Contains("imbalance"));
+  for (RankSteps& rank : ranks)
+    for (Step& step : rank.steps) step.ready = step.backward - 0.02;
+  EXPECT_THAT(rules_of(diagnose(*steps_of_job(ranks), {.ranks = 2, .cpus = 16})), Not(Contains("imbalance")));
 }
 
 TEST(WatchSteps, StepsOfBlocksWithoutHooksTellTheOverhead) {

@@ -18,10 +18,19 @@ def set_num_threads(count):
     _threads = count
 
 
+clock = time.perf_counter
+
+
+def wait_until(end):
+    """Without keeping the CPU busy."""
+    if end > clock():
+        time.sleep(end - clock())
+
+
 def spin(seconds):
     """Keeps the CPU busy."""
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
+    end = clock() + seconds
+    while clock() < end:
         pass
 
 
@@ -29,12 +38,26 @@ class Tensor:
     def __init__(self, value=0.0, parameters=(), work=0.0):
         self.value, self.parameters, self.work = value, parameters, work
         self.requires_grad, self.is_cuda, self.grad = bool(parameters), False, None
+        self.device, self.dtype = "cpu", "torch.float32"
+
+    def to_cuda(self):
+        self.is_cuda, self.device = True, "cuda:0"
+        return self
 
     def backward(self):
         autograd.backward(self)
 
     def item(self):
+        if self.is_cuda:
+            cuda.synchronize()
         return self.value
+
+    def cpu(self):
+        self.item()
+        return self
+
+    def tolist(self):
+        return [self.item()]
 
 
 class Parameter(Tensor):
@@ -61,4 +84,4 @@ def save(what, path):
         pickle.dump(what, file)
 
 
-from torch import autograd, distributed, optim, utils  # noqa: E402,F401
+from torch import amp, autograd, backends, cuda, distributed, optim, utils  # noqa: E402,F401

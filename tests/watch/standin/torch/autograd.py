@@ -6,7 +6,7 @@ import torch
 def backward(loss):
     parameters = list(loss.parameters)
     for parameter in reversed(parameters):
-        torch.spin(loss.work / len(parameters))
+        (torch.cuda.launch if loss.is_cuda else torch.spin)(loss.work / len(parameters))
         parameter.grad = parameter.value - loss.value / 7
         for hook in list(parameter.hooks.values()):
             hook(parameter)

@@ -1,0 +1,131 @@
+"""The hook of `assay watch` inside of a Python process, with this test in the watcher's place. The clock is made up: work,
+waits and the asynchronous device of the stand-in for torch advance it, so that every figure is exact."""
+
+import json
+import mmap
+import os
+import pathlib
+import socket
+import struct
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATH = f"{ROOT / 'harness' / 'watch' / 'hook'}:{ROOT / 'tests' / 'watch' / 'standin'}"
+STEP = struct.Struct("<13d")
+NAMES = ("end", "total", "data", "backward", "communication", "optimizer", "checkpoint", "cpu", "ready", "parts",
+         "backwards", "synced", "syncs")
+
+BEGIN = """
+import torch
+time = [100.0]
+torch.clock = lambda: time[0]
+def spin(seconds): time[0] += seconds
+def wait_until(end): time[0] = max(time[0], end)
+torch.spin, torch.wait_until = spin, wait_until
+import assay_watch
+assay_watch.now = torch.clock
+class Samples:
+    def __init__(self, seconds): self.seconds = seconds
+    def __len__(self): return STEPS
+    def __getitem__(self, index):
+        torch.spin(self.seconds)
+        return 1.0
+"""
+
+JOB = """
+parameters = [torch.Parameter(1.0).to_cuda() for _ in range(3)]
+optimizer = torch.optim.SGD(parameters)
+for step, _ in enumerate(torch.utils.data.DataLoader(Samples(LOAD))):
+    with torch.amp.autocast("cuda", dtype="torch.bfloat16"):
+        torch.cuda.launch(0.01)
+    loss = torch.Tensor(1.0, parameters, 0.09).to_cuda()
+    if CAPTURE and step == 10:
+        torch.cuda.capturing = True
+    loss.backward()
+    optimizer.step()
+    torch.cuda.capturing = False
+    if ITEM:
+        loss.item()
+"""
+
+
+class WatchHookTest(unittest.TestCase):
+    def steps(self, code, env=None, **values):
+        """What the hook says of the process that runs this code, and its steps."""
+        given = "".join(f"{name} = {value!r}\n" for name, value in {"STEPS": 24, **values}.items())
+        name = f"assay-hook-test-{os.getpid()}-{self.id()}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind("\0" + name)
+            listener.listen()
+            listener.settimeout(60)
+            process = subprocess.Popen([sys.executable, "-c", given + BEGIN + code], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True,
+                                       env={**os.environ, "PYTHONPATH": PATH, "ASSAY_WATCH": name, **(env or {})})
+            self.addCleanup(process.kill)
+            connection, _ = listener.accept()
+            with connection:
+                text, files, _, _ = socket.recv_fds(connection, 16384, 2)
+                out, errors = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out, errors), (0, "", ""))
+        pages = mmap.mmap(files[0], 0)
+        for file in files:
+            os.close(file)
+        (count,) = struct.unpack_from("<Q", pages, 8)
+        steps = [dict(zip(NAMES, STEP.unpack_from(pages, 4096 + i * STEP.size))) for i in range(count)]
+        pages.close()
+        return json.loads(text), steps
+
+    def test_parts_of_a_gpus_step_are_its_own_times(self):
+        """The host launches at once and then waits in item(): by its own clock backward would take no time."""
+        said, steps = self.steps(JOB, LOAD=0.0, ITEM=True, CAPTURE=False)
+        self.assertEqual((said["cuda"], said["gpu_parts"], said["dtype"], said["absent"]), (True, True, "torch.bfloat16", {}))
+        self.assertEqual(said["gpu"], {"name": "NVIDIA H100 80GB HBM3", "memory": 80_000_000_000,
+                                       "uuid": "GPU-0000000-stand-in", "pci": "0000:1b:00.0"})
+        self.assertGreaterEqual(len(steps), 22)
+        for step in steps[1:]:
+            self.assertAlmostEqual(step["total"], 0.1)
+            self.assertAlmostEqual(step["backward"], 0.09)
+            self.assertEqual(step["syncs"], 1)
+            self.assertAlmostEqual(step["synced"], 0.1)
+
+    def test_a_load_behind_which_the_gpu_works_is_no_wait(self):
+        for item, waits in ((False, 0.0), (True, 0.03)):
+            with self.subTest(item=item):
+                _, steps = self.steps(JOB, LOAD=0.03, ITEM=item, CAPTURE=False)
+                for step in steps[2:]:
+                    self.assertAlmostEqual(step["data"], waits)
+                    self.assertAlmostEqual(step["total"], 0.1 + waits)
+                    self.assertEqual(step["syncs"], int(item))
+                # Those that the device has not ended when the process ends are lost.
+                self.assertGreater(len(steps), 20 if item else 3)
+
+    def test_a_graph_that_is_captured_gets_no_event(self):
+        said, steps = self.steps(JOB, LOAD=0.0, ITEM=True, CAPTURE=True)
+        self.assertTrue(said["gpu_parts"])
+        self.assertGreaterEqual(len(steps), 20)   # from then on by the host's clock
+        self.assertAlmostEqual(steps[-1]["backward"], 0.0)
+
+    def test_a_job_on_cpus_has_no_device(self):
+        said, steps = self.steps("""
+optimizer = torch.optim.SGD([torch.Parameter(1.0)])
+item = torch.Tensor.item
+for _ in torch.utils.data.DataLoader(Samples(0.02)):
+    loss = torch.Tensor(1.0, optimizer.param_groups[0]["params"], 0.05)
+    loss.backward()
+    optimizer.step()
+    loss.item()
+assert torch.Tensor.item is item
+""")
+        self.assertEqual((said["cuda"], "gpu" in said), (False, False))
+        self.assertEqual(len(steps), 23)
+        for step in steps:
+            self.assertAlmostEqual(step["total"], 0.07)
+            self.assertAlmostEqual(step["data"], 0.02)
+            self.assertAlmostEqual(step["backward"], 0.05)
+            self.assertEqual(step["syncs"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

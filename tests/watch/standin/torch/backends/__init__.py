@@ -1,0 +1,2 @@
+"""Settings of the stand-in."""
+from torch.backends import cuda
