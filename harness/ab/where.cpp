@@ -64,19 +64,19 @@ std::map<std::string, double> shares_in_report(const std::string& report) {
 
 std::vector<FunctionShares> largest_differences(const std::map<std::string, double>& a,
                                                 const std::map<std::string, double>& b) {
-  constexpr std::size_t most = 5;
-  constexpr double least = 0.005;
+  constexpr std::size_t max_functions = 5;
+  constexpr double min_difference = 0.005;
   std::map<std::string, FunctionShares> all;
   for (const auto& [name, share] : a) all[name].a = share;
   for (const auto& [name, share] : b) all[name].b = share;
   std::vector<FunctionShares> sorted;
   for (auto& [name, one] : all) {
     one.name = name;
-    if (std::abs(one.b - one.a) >= least) sorted.push_back(one);
+    if (std::abs(one.b - one.a) >= min_difference) sorted.push_back(one);
   }
   std::ranges::stable_sort(sorted,
                            [](const auto& x, const auto& y) { return std::abs(x.b - x.a) > std::abs(y.b - y.a); });
-  sorted.resize(std::min(sorted.size(), most));
+  sorted.resize(std::min(sorted.size(), max_functions));
   return sorted;
 }
 

@@ -437,7 +437,7 @@ std::vector<std::string> exceptions(const History& history) {
     all.push_back(
         fmt::format("{} with runs of several commits (up to {}) count as one figure each: --order commit "
                     "judges each commit.",
-                    plural(static_cast<std::int64_t>(crowded.nights), "night"), crowded.most));
+                    plural(static_cast<std::int64_t>(crowded.nights), "night"), crowded.max_commits));
   if (history.left_out > 0)
     all.push_back(fmt::format("Left out, as their commits are no first parents of HEAD here: {}.",
                               plural(static_cast<std::int64_t>(history.left_out), "run")));

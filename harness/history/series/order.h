@@ -27,7 +27,7 @@ std::string night_text(const store::Contents& contents, Night night);
 // How many nights have runs of several commits, which count as one figure; and the most commits of such a night.
 struct CrowdedNights {
   std::size_t nights = 0;
-  std::size_t most = 0;
+  std::size_t max_commits = 0;
 };
 CrowdedNights crowded_nights(const store::Contents& contents);
 
