@@ -58,8 +58,9 @@ int run_watch(const WatchOptions& options) {
   if (!options.flops.empty()) request.flops = parse_amount("--flops", options.flops);
   if (!options.for_time.empty()) request.for_seconds = parse_timeout("watch: --for", options.for_time);
   request.labels = parse_labels(options.labels);
-  request.cheapest = [prices = report::load_prices(options.prices)](const watch::SmallerGpu& need) {
-    return cheapest_for(prices, need);
+  if (options.prices.file) (void)report::load_prices(options.prices);  // a bad file is told before the job runs
+  request.cheapest = [&options](const watch::SmallerGpu& need) {
+    return cheapest_for(report::load_prices(options.prices), need);
   };
   request.out = options.out.empty() ? default_out() : std::filesystem::path(options.out);
   if (!options.out.empty() && std::filesystem::exists(request.out) && !std::filesystem::is_empty(request.out))

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 
 namespace assay::kineto {
 namespace {
@@ -80,6 +81,7 @@ bool Events::take_step(Range range) {
   const std::string_view name = event.name, wanted = step_.empty() ? profiler_step : std::string_view(step_);
   if (!name.starts_with(wanted) || (name.size() > wanted.size() && name[wanted.size()] != '#')) return false;
   steps_.push_back({number_of(name).value_or(-1), range, event.thread});
+  begun_[range.start] = range.end;
   return true;
 }
 
@@ -111,11 +113,19 @@ void Events::take_host(Range range) {
   if (layer == data && event.name.find("MultiProcessing") != std::string::npos) trace.loads_itself = false;
   if (trace.gpu && layer != data) return;
   Thread& thread = threads_[event.thread];
-  if (event.category == Category::operation) take_operator(thread, range);
+  if (event.category == Category::operation && counts(range.start)) take_operator(thread, range);
   // Traces list what encloses first; what it encloses is part of it.
   if (range.start >= thread.started && range.end <= thread.covered) return;
   thread.layers[*layer].push_back(range);
   thread.started = range.start, thread.covered = range.end;
+}
+
+// The profiler runs during its own steps, so that all belongs to them; a GPU finishes some of it behind the last.
+// Around other ranges there is more, which does not count. Traces list ranges before what runs in them.
+bool Events::counts(std::int64_t start) const {
+  if (step_.empty()) return true;
+  const auto next = begun_.upper_bound(start);
+  return next != begun_.begin() && start < std::prev(next)->second;
 }
 
 // An operator's own time is without those that it calls.
@@ -136,9 +146,11 @@ void Events::take_gpu(Range range) {
     forget_operators();
   }
   used_devices_.insert(event.device);
-  Sum& sum = sums_[name_id(event.name)];
   const auto ns = static_cast<double>(range.end - range.start);
-  ++sum.calls, sum.ns += ns;
+  if (counts(range.start)) {
+    Sum& sum = sums_[name_id(event.name)];
+    ++sum.calls, sum.ns += ns;
+  }
   if (event.category == Category::copy) {
     copies_.push_back(range);
     copy_ns_ += ns;

@@ -74,6 +74,8 @@ class Events {
   void take_operator(Thread& thread, Range range);
   std::optional<Layer> layer_of_event() const;
   bool take_step(Range range);
+  // Whether what begins then counts for the table of kernels or operators.
+  bool counts(std::int64_t start) const;
   void add_collective(std::string name, Range range);
   std::uint32_t name_id(const std::string& name);
   void forget_operators();
@@ -85,6 +87,7 @@ class Events {
 
   const std::string &file_, &step_;
   std::vector<StepRange> steps_;
+  std::map<std::int64_t, std::int64_t> begun_;  // ends of the steps so far, by start
   std::map<std::int64_t, Thread> threads_;
   Ranges kernels_, gpu_collectives_, copies_, host_collectives_;
   double copy_ns_ = 0, pageable_ns_ = 0;

@@ -2,6 +2,7 @@
 
 #include "harness/sensors/series_builder.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,8 +14,10 @@
 namespace assay {
 namespace {
 
-constexpr double list_seconds = 2.0;
-constexpr double start_seconds = 1.0;  // in which every reading lists all processes
+constexpr double list_seconds = 2.0, max_list_seconds = 10.0;
+constexpr double list_share = 0.001;      // of a CPU that lists may take: they are rarer where there are many processes
+constexpr double start_seconds = 1.0;     // in which every reading looks for children,
+constexpr double children_seconds = 1.0;  // and from then on one in this time
 constexpr double period_seconds = 0.1, first_period_seconds = 0.01;
 constexpr std::size_t max_points = 2048;
 
@@ -48,7 +51,22 @@ JobSensor::JobSensor(Root root, Pid top) : root_(std::move(root)), top_(top), se
   if (const long per_second = sysconf(_SC_CLK_TCK); per_second > 0) tick_ = 1.0 / static_cast<double>(per_second);
 }
 
+bool JobSensor::add_children() {
+  std::vector<Pid> unread(seen_.begin(), seen_.end());
+  bool told = false;
+  while (!unread.empty()) {
+    const Pid pid = unread.back();
+    unread.pop_back();
+    const auto children = root_.text(fmt::format("proc/{0}/task/{0}/children", pid));
+    told = told || children.has_value();
+    for (const std::string& word : words(children.value_or("")))
+      if (const auto child = to_integer(word); child && seen_.insert(*child).second) unread.push_back(*child);
+  }
+  return told;
+}
+
 void JobSensor::list(double seconds) {
+  const Clock::time_point begin = Clock::now();
   const std::map<Pid, Process> all = read_processes(root_);
   std::erase_if(seen_, [&](Pid pid) { return !all.contains(pid); });
   seen_.insert(top_);
@@ -58,12 +76,17 @@ void JobSensor::list(double seconds) {
     for (const auto& [pid, process] : all)
       if (seen_.contains(process.parent)) seen_.insert(pid);
   }
-  listed_at_ = seconds;
+  next_list_ = seconds + std::max(std::clamp((seconds - first_) / 5, list_seconds, max_list_seconds),
+                                  seconds_since(begin) / list_share);
 }
 
 void JobSensor::read(double seconds, std::vector<Reading>& readings) {
   if (first_ < 0) first_ = seconds;
-  if (seconds - listed_at_ >= list_seconds || seconds - first_ < start_seconds) list(seconds);
+  // Children that a process's main thread has started are found cheaply, where the kernel tells them; all others, and
+  // those whose parent has ended, by a list of all processes.
+  const bool children = seconds - first_ < start_seconds || seconds >= next_children_;
+  if (children) next_children_ = seconds + children_seconds;
+  if (seconds >= next_list_ || (children && !add_children())) list(seconds);
   Totals now;
   now.seconds = seconds;
   JobUse use;

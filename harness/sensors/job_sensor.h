@@ -29,7 +29,8 @@ struct JobUse {
 
 // Series "job_cpu" (CPUs in use since the last reading, 1), "job_memory" (B), "job_read", "job_written" (B/s) and
 // "job_threads" (1). Each reading costs three files per process of the job; all processes of the machine are listed
-// once in `list_seconds`, and at every reading in the job's first second, to find those that it has started. Memory
+// every two seconds, later every ten, and more rarely where that takes long; the children of the job's processes are
+// looked for every second, and at every reading in its first. Memory
 // counts pages that several processes share once in each process that has touched them, less what files and shared
 // memory back in all but the largest. Not counted is what a process used that neither was seen nor was waited for.
 class JobSensor : public Sensor {
@@ -46,12 +47,14 @@ class JobSensor : public Sensor {
     std::optional<double> read, written;
   };
   void list(double seconds);
+  // Those that main threads have started; whether the kernel tells any.
+  bool add_children();
 
   Root root_;
   Pid top_;
   double tick_ = 0.01;  // s
   double first_ = -1;   // when it was first read
-  double listed_at_ = -1e9;
+  double next_list_ = -1e9, next_children_ = -1e9;
   std::set<Pid> seen_;
   std::optional<Totals> last_;
   double memory_sum_ = 0;

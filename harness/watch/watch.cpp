@@ -28,8 +28,9 @@
 namespace assay::watch {
 namespace {
 
-constexpr int period_ms = 100;
-constexpr double look_seconds = 1.0;     // between looks at loaders and other processes
+constexpr int period_ms = 1000;          // signals, ranks that come and the job's end wake it before
+constexpr double look_seconds = 1.0;     // between looks at loaders, nodes and GPUs,
+constexpr double outside_seconds = 5.0;  // and at most at all other processes, of which there may be many
 constexpr double hang_steps = 10;        // no step for so many medians,
 constexpr double min_hang_seconds = 10;  // and for so long, and the job hangs
 constexpr double stack_seconds = 0.5;    // that a rank has to write its stack
@@ -64,7 +65,8 @@ class Looks {
 
   void look(double seconds, const std::vector<std::unique_ptr<Rank>>& ranks) {
     std::vector<Reading> unused;
-    outside_.read(seconds, unused);
+    if (seconds >= next_outside_)
+      outside_.read(seconds, unused), next_outside_ = seconds + std::clamp(seconds / 2, look_seconds, outside_seconds);
     for (const auto& rank : ranks) {
       if (rank->gone()) continue;
       if (rank->info().workers > 0) look_for_workers(seconds, *rank);
@@ -121,6 +123,7 @@ class Looks {
   Root root_;
   OutsideCpuSensor outside_;
   std::optional<double> throttled_;
+  double next_outside_ = 0;
   double tick_ = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
   std::map<Pid, std::map<Pid, double>> children_;
   std::map<Pid, double> looked_at_;
@@ -166,7 +169,8 @@ class Watcher {
   void turn() {
     std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}};
     if (meeting_) fds.push_back({meeting_->fd(), POLLIN, 0});
-    ::poll(fds.data(), fds.size(), period_ms);
+    const double left = request_.for_seconds && !told_ ? *request_.for_seconds - seconds_since(started_) : 1e9;
+    ::poll(fds.data(), fds.size(), std::clamp(static_cast<int>(1000 * std::min(left, 1.0)) + 1, 1, period_ms));
     while (const auto came = signals_.next()) {
       if (came->signal == SIGUSR1)
         show_standing();

@@ -60,7 +60,14 @@ model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.
 world = int(os.environ.get("WORLD_SIZE", "1"))
 if world > 1:
     torch.distributed.init_process_group("gloo")
-    model = torch.nn.parallel.DistributedDataParallel(model)
+    if os.environ.get("FSDP"):
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+        mesh = init_device_mesh("cpu", (world,))
+        for part in (model[0], model[2], model):
+            fully_shard(part, mesh=mesh)
+    else:
+        model = torch.nn.parallel.DistributedDataParallel(model)
 optimizer = torch.optim.AdamW(model.parameters())
 for step, x in enumerate(DataLoader(Data(), batch_size=8, num_workers=int(os.environ.get("WORKERS", "0")))):
     loss = (model(x) - x).square().mean()
@@ -118,6 +125,14 @@ class WatchTorch(AssayCase):
         done = self.watch(*launcher, SLOW="1", OMP_NUM_THREADS="1")
         self.assertRegex(done.stderr, re.compile(r"others wait for rank 1: its backward pass takes longer"))
         self.assertRegex(done.stderr, r"rank 1 .*waited for")
+
+    def test_under_fsdp_too(self):
+        """It calls Python's collectives in the middle of backward; what is left is the rank's own."""
+        job = self.write("train.py", JOB)
+        launcher = [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29756", job]
+        done = self.watch(*launcher, SLOW="1", FSDP="1", OMP_NUM_THREADS="1")
+        self.assertRegex(done.stderr, re.compile(r"others wait for rank 1: its backward pass takes longer"))
+        self.assertNotIn("own_backward", done.stderr)
 
 
 if __name__ == "__main__":

@@ -162,10 +162,13 @@ TEST(KinetoTrace, WithoutAGpuTheThreadOfTheStepsIsDivided) {
 TEST(KinetoTrace, OtherRangesCanBeSteps) {
   const std::string text =
       document({event("user_annotation", "train_step", 500, 100), event("user_annotation", "train_step", 0, 400),
-                event("user_annotation", "trainer", 0, 900)});
+                event("user_annotation", "trainer", 0, 900), event("cpu_op", "aten::mm", 100, 50),
+                event("cpu_op", "aten::mm", 450, 20)});
   const RankTrace trace = read(text, "f", "train_step");
   ASSERT_EQ(trace.steps.size(), 2u);
   EXPECT_NEAR(trace.steps[0].total, 400e-6, 1e-12);
+  ASSERT_EQ(trace.uses.size(), 1u);
+  EXPECT_EQ(trace.uses[0].calls, 1);  // between two steps does not count
   EXPECT_THAT(refusal_of([&] { read(text); }), HasSubstr("f: has no range ProfilerStep#N"));
   EXPECT_THAT(refusal_of([&] { read(text, "f", "train_stp"); }), HasSubstr("did you mean \"train_step\"?"));
 }
