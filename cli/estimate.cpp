@@ -39,7 +39,7 @@ ExitCode run_estimate(const EstimateOptions& options) {
   }
   estimate::MemoryEstimator estimator(asked.model);
   if (asked.hardware) estimator.set_hardware(*asked.hardware);
-  estimator.set(asked.sets);
+  estimator.set(estimate::own_sets(asked));
   const estimate::Answer answer(estimator);
   return options.write([&] { return to_json(answer); }, to_text(answer), answer.code());
 }
@@ -56,7 +56,7 @@ Command estimate_command(CLI::App& root) {
   app->add_option("--set", options->asked.sets,
                   "The step and its ranks: micro_batch, seq, accumulate, precision, checkpointing, dp, zero; "
                   "default: the recipe's, in bf16. By formula: method, lora_rank, lora_targets, optimizer, offload, "
-                  "tp, sp, pp, chunks, ep, cp. With --serve: weights, tp")
+                  "tp, sp, pp, chunks, ep, cp, engine=torch. With --serve: weights, tp")
       ->type_name("NAME=VALUE,...")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -8,7 +8,7 @@ from assay_case import AssayCase
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 PUBLISHED = {each["name"]: each for each in json.loads((TESTS / "architectures/published.json").read_text(encoding="utf-8"))}
-TERMS = ["weights", "gradients", "optimizer", "activations", "workspace", "communication", "allowance"]
+TERMS = ["weights", "gradients", "optimizer", "activations", "workspace", "communication", "allocator", "allowance"]
 
 
 class EstimateByFormula(AssayCase):
@@ -96,6 +96,31 @@ class EstimateByFormula(AssayCase):
         self.assertIn("12,879,925,248 of them used by a token", text.stdout)
         self.estimate(path, "", "--hardware", "epyc-7763", code=3)
 
+    def test_the_step_of_pytorch(self):
+        read = self.estimate("llama-8b", "engine=torch,micro_batch=1,seq=2048", "--hardware", "h200-sxm")
+        (rank,) = read["ranks"]
+        torch = read["torch"]
+        self.assertEqual((read["engine"], read["fits"], list(rank["terms"])), ("torch", True, TERMS))
+        self.assertEqual((rank["terms"]["weights"], rank["terms"]["optimizer"]), (2 * read["parameters"], 4 * read["parameters"]))
+        self.assertLessEqual(abs(sum(rank["terms"].values()) - rank["total_bytes"]), len(TERMS))
+        self.assertLessEqual(abs(torch["tensor_bytes"] + rank["terms"]["allocator"] - torch["reserved_bytes"]), len(TERMS))
+        self.assertEqual(torch["tensor_bytes"], max(torch["peaks"].values()))
+        text = self.assay("estimate", "llama-8b", "--set", "engine=torch,micro_batch=1,seq=2048").stdout
+        self.assertIn("PyTorch: tensors ", text)
+        self.assertIn("not measured on a GPU", text)
+        self.assertNotIn("torch", self.estimate("llama-8b", "engine=assay,seq=2048"))  # the exact plan
+
+    def test_what_would_fit_in_pytorch_does(self):
+        asked = {"engine": "torch", "micro_batch": "4", "seq": "4096"}
+        sets = ",".join(f"{name}={value}" for name, value in asked.items())
+        read = self.estimate("llama-8b", sets, "--hardware", "h100-sxm", code=1)
+        self.assertTrue(read["would_fit"])
+        for other in read["would_fit"]:
+            changed = asked | dict(pair.split("=") for pair in other["set"].split(","))
+            again = self.estimate("llama-8b", ",".join(f"{name}={value}" for name, value in changed.items()),
+                                  "--hardware", "h100-sxm")
+            self.assertEqual((again["fits"], again["total_bytes"]), (True, other["total_bytes"]))
+
     def test_serving(self):
         path = self.config("llama-2-7b")
         read = self.estimate(path, "", "--serve", "--context", "4096")
@@ -107,7 +132,7 @@ class EstimateByFormula(AssayCase):
         half = self.estimate(path, "", "--serve", "--kv-dtype", "fp8")
         self.assertEqual(2 * half["terms"]["kv_cache"], read["terms"]["kv_cache"])
         large = self.estimate(path, "", "--serve", "--concurrency", "36", "--hardware", "h100-sxm", code=1)
-        self.assertGreater(large["most_sequences"], 1)
+        self.assertGreater(large["max_sequences"], 1)
         for other in large["would_fit"]:
             words = other["flags"].split()
             concurrency = [] if "--concurrency" in words else ["--concurrency", "36"]
@@ -137,6 +162,15 @@ class EstimateByFormula(AssayCase):
         refused("method=lroa", 'did you mean "lora"')
         refused("method=lora,lora_rank=0", "lora_rank")
         refused("method=lora,precision=fp8", "use precision=bf16")
+        refused("engine=tourch", 'did you mean "torch"')
+        refused("engine=torch,method=qlora", "use method=lora")
+        refused("engine=torch,optimizer=adafactor", "use optimizer=adamw")
+        refused("engine=torch,offload=weights", "use offload=none")
+        refused("engine=torch,checkpointing=selective", "use checkpointing=full")
+        refused("engine=torch,tp=2", "use tp=1")
+        refused("engine=torch,dp=2,zero=1", "use zero=3")
+        refused("engine=torch,method=lora,dp=2,zero=3", "use zero=0")
+        refused("engine=torch", "mixtral", "use engine=assay", model=self.config("mixtral-8x7b"))
         refused("methd=lora", 'did you mean "method"')
         refused("method=lora,seq=1000000", "beyond the model's", "nearest is seq=")
         refused("method=lora,micro_batch=1000000000,seq=4096", "beyond what can be counted")

@@ -28,6 +28,7 @@ Schema formula_schema() {
           axis::choice<Targets>("lora_targets").runs({"all"}).doc("matrices with adapters"),
           axis::choice<Optimizer>("optimizer").runs({"adamw"}).doc("its state"),
           axis::choice<Offload>("offload").runs({"none"}).doc("to the host's memory"),
+          axis::choice<Engine>("engine").runs({"assay"}).doc("whose step it is"),
           axis::flag("sp").doc("the ranks of tp divide the sequence"),
           axis::integer("chunks", 1).range(0, most).doc("pieces of a pipeline's stages"),
           axis::integer("ep", 1).range(0, most).doc("ranks that share experts"),
@@ -86,6 +87,13 @@ architecture::Architecture load_architecture(const std::string& model) {
   return architecture_of(*loaded.language);
 }
 
+std::vector<std::string> own_sets(const Asked& asked) {
+  std::vector<std::string> sets;
+  for (const auto& [name, value] : pairs_of(asked.sets))
+    if (name != "engine" || value != "assay") sets.push_back(fmt::format("{}={}", name, value));
+  return sets;
+}
+
 bool needs_formula(const Asked& asked) {
   const std::filesystem::path file = find_config("models", "model", asked.model);
   const auto loaded = trainable(file);
@@ -94,7 +102,7 @@ bool needs_formula(const Asked& asked) {
     return true;
   }
   if (!loaded->language) return false;
-  const auto pairs = pairs_of(asked.sets);
+  const auto pairs = pairs_of(own_sets(asked));
   return std::ranges::any_of(pairs, [](const auto& pair) {
     return !is_of_both(pair.first) || ((pair.first == "tp" || pair.first == "pp") && pair.second != "1");
   });
@@ -143,12 +151,39 @@ FormulaEstimate::FormulaEstimate(const Asked& asked)
     throw UsageError("lora_rank and lora_targets are of adapters; use method=lora or qlora");
   if (const auto problem = planning::problem_of(model_, step_, layout_)) throw UsageError(*problem);
   const planning::Device on = device();
+  engine_ = params.choice<planning::Engine>("engine");
+  if (engine_ == planning::Engine::torch) {
+    plan_torch();
+    return;
+  }
   stages_ = planning::memory_of(model_, step_, layout_, static_cast<std::uint64_t>(on.bytes));
   if (total() > 1e18)
     throw UsageError(
         fmt::format("micro_batch={} x seq={}: the activations are beyond what can be counted; use micro_batch=1",
                     step_.micro_batch, step_.seq));
   if (!fits().value_or(true)) others_ = planning::nearest_that_fit(model_, step_, layout_, on);
+}
+
+void FormulaEstimate::plan_torch() {
+  const auto reserved = [this](const planning::Step& step, const planning::Layout& layout) -> std::optional<double> {
+    if (planning::problem_of(model_, step, layout) || planning::torch_problem(model_, step, layout))
+      return std::nullopt;
+    return planning::torch_memory(model_, step, layout).reserved;
+  };
+  if (const auto problem = planning::torch_problem(model_, step_, layout_)) throw UsageError(*problem);
+  torch_ = planning::torch_memory(model_, step_, layout_);
+  const planning::Uses& uses = torch_->uses;
+  const auto of = [&](planning::Use use) { return uses[static_cast<std::size_t>(use)]; };
+  planning::StageMemory memory{.stage = planning::stages_of(model_, step_, layout_).front(), .terms = {}, .host = 0};
+  memory.terms = {.weights = of(planning::Use::weights),
+                  .gradients = of(planning::Use::gradients),
+                  .optimizer = of(planning::Use::optimizer),
+                  .activations = of(planning::Use::activations),
+                  .workspace = of(planning::Use::workspace),
+                  .communication = of(planning::Use::communication),
+                  .allocator = torch_->reserved - torch_->tensors};
+  stages_ = {memory};
+  if (!fits().value_or(true)) others_ = planning::nearest_that_fit(model_, step_, layout_, device(), reserved);
 }
 
 planning::Device FormulaEstimate::device() const {

@@ -7,6 +7,7 @@
 #include "harness/machine/hardware.h"
 #include "workloads/planning/search.h"
 #include "workloads/planning/serving.h"
+#include "workloads/planning/torch.h"
 #include "workloads/planning/traffic.h"
 
 #include <cstdint>
@@ -26,6 +27,9 @@ struct Asked {
 // Whether Assay's own step, which MemoryEstimator plans exactly, lacks the architecture, the method or the layout.
 // Throws UsageError for a model that neither knows.
 bool needs_formula(const Asked& asked);
+
+// The settings without engine=assay, which Assay's own step is anyhow.
+std::vector<std::string> own_sets(const Asked& asked);
 
 // A model's architecture, from one of our files or a config.json. Throws UsageError.
 architecture::Architecture load_architecture(const std::string& model);
@@ -52,11 +56,14 @@ class FormulaEstimate {
   std::vector<Sent> sent() const;
   Json terms_json(const planning::Terms& terms) const;
   std::vector<std::string> notes() const;
+  void plan_torch();
 
   architecture::Architecture model_;
   std::optional<HardwareSheet> hardware_;
   planning::Step step_;
   planning::Layout layout_;
+  planning::Engine engine_ = planning::Engine::assay;
+  std::optional<planning::TorchMemory> torch_;
   std::int64_t host_ranks_ = 8;
   bool trainable_ = false;  // Assay trains the architecture, if not so
   std::vector<planning::StageMemory> stages_;

@@ -77,18 +77,22 @@ Json FormulaEstimate::terms_json(const planning::Terms& terms) const {
   return {{"weights", whole(terms.weights)},     {"gradients", whole(terms.gradients)},
           {"optimizer", whole(terms.optimizer)}, {"activations", whole(terms.activations)},
           {"workspace", whole(terms.workspace)}, {"communication", whole(terms.communication)},
-          {"allowance", whole(allowance())}};
+          {"allocator", whole(terms.allocator)}, {"allowance", whole(allowance())}};
 }
 
 std::vector<std::string> FormulaEstimate::notes() const {
   std::vector<std::string> all = model_.notes;
+  if (torch_)
+    all.emplace_back(
+        "tensors as torch 2.15 counts them of transformers 5.24 on a CPU, without dropout; what the caching allocator "
+        "reserves is a model of it, not measured on a GPU");
   if (model_.stored && step_.method == planning::Method::full)
     all.emplace_back(
         "trained in full, weights are not quantised: method=qlora trains beside weights as they are stored");
   if (model_.stored && step_.method == planning::Method::lora)
     all.emplace_back("frozen weights are held as the file stores them");
   const double logits = planning::whole_logits(model_, step_, layout_, static_cast<std::uint64_t>(device().bytes));
-  if (logits > 0)
+  if (logits > 0 && !torch_)
     all.push_back(fmt::format("PyTorch's own loss keeps {} more: all logits and their gradient, in {} and f32",
                               bytes_text(logits), word_of(step_.precision)));
   return all;
@@ -100,6 +104,7 @@ Json FormulaEstimate::json() const {
   Json json = {{"schema", 1},
                {"model", model_.name},
                {"by", "formula"},
+               {"engine", word_of(engine_)},
                {"architecture", model_.type},
                {"parameters", model_.parameters()},
                {"active_parameters", model_.active_parameters()},
@@ -134,6 +139,14 @@ Json FormulaEstimate::json() const {
                                     {"link", link ? Json(link->name) : Json()},
                                     {"seconds_at_least", link ? Json(pcie / link->bytes_per_second) : Json()}}
                              : Json();
+  json["torch"] = torch_ ? Json{{"tensor_bytes", whole(torch_->tensors)},
+                                {"reserved_bytes", whole(torch_->reserved)},
+                                {"kept_bytes", whole(torch_->kept)},
+                                {"peaks",
+                                 {{"forward", whole(torch_->forward)},
+                                  {"backward", whole(torch_->backward)},
+                                  {"optimizer", whole(torch_->optimizer)}}}}
+                         : Json();
   json["hardware"] =
       hardware_ ? Json{{"name", hardware_->name}, {"memory_bytes", json_of(hardware_->memory_bytes)}} : Json();
   const auto held = fits();
@@ -191,6 +204,9 @@ std::string FormulaEstimate::text() const {
   const Json terms = terms_json(largest->terms);
   for (const auto& [name, bytes] : terms.items())
     if (bytes.get<std::uint64_t>() > 0) text += fmt::format("  {:<13}{:>10}\n", name, bytes_text(bytes.get<double>()));
+  if (torch_)
+    text += fmt::format("PyTorch: tensors {}, reserved by its allocator {}\n", bytes_text(torch_->tensors),
+                        bytes_text(torch_->reserved));
   if (largest->host > 0) text += fmt::format("{:<15}{:>10} a rank\n", "in the host", bytes_text(largest->host));
   if (const Json json = this->json(); !json["offload"].is_null()) {
     const Json& offload = json["offload"];

@@ -93,7 +93,7 @@ Json ServingEstimate::json() const {
           {"fits", json_of(held)},
           {"short_by_bytes",
            held ? Json(*held ? 0 : whole(total() - static_cast<double>(*hardware_->memory_bytes))) : Json()},
-          {"most_sequences", held ? Json(most()) : Json()},
+          {"max_sequences", held ? Json(most()) : Json()},
           {"would_fit", would_fit},
           {"notes", model_.notes}};
 }

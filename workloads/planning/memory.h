@@ -15,8 +15,9 @@ struct Terms {
   double activations = 0;    // what the backward pass needs
   double workspace = 0;      // of the layer, or the block of logits, that is computed
   double communication = 0;  // what ZeRO gathers and reduces at once, or offload brings
+  double allocator = 0;      // what PyTorch's caching allocator reserves beyond tensors
 
-  double total() const { return weights + gradients + optimizer + activations + workspace + communication; }
+  double total() const { return weights + gradients + optimizer + activations + workspace + communication + allocator; }
 };
 
 struct StageMemory {

@@ -33,6 +33,10 @@ constexpr auto words(Optimizer) { return std::to_array<std::string_view>({"adamw
 enum class Offload { none, optimizer, weights };
 constexpr auto words(Offload) { return std::to_array<std::string_view>({"none", "optimizer", "weights"}); }
 
+// Whose step it is: Assay's own, or PyTorch's eager one.
+enum class Engine { assay, torch };
+constexpr auto words(Engine) { return std::to_array<std::string_view>({"assay", "torch"}); }
+
 struct Layout {
   std::int64_t dp = 1;      // ranks that share the data
   std::int64_t tp = 1;      // ranks that share each layer

@@ -16,13 +16,13 @@ using architecture::Architecture;
 
 class Search {
  public:
-  Search(const Architecture& model, const Device& device) : model_(model), device_(device) {}
+  Search(const Architecture& model, const Device& device, const BytesOf& bytes_of)
+      : model_(model), device_(device), bytes_of_(bytes_of) {}
 
   std::optional<Found> fitting(const Step& step, const Layout& layout) const {
-    if (problem_of(model_, step, layout)) return std::nullopt;
-    const double bytes = largest(memory_of(model_, step, layout, static_cast<std::uint64_t>(device_.bytes)));
-    if (bytes > device_.left(layout.ranks())) return std::nullopt;
-    return Found{step, layout, bytes};
+    const auto bytes = bytes_of_(step, layout);
+    if (!bytes || *bytes > device_.left(layout.ranks())) return std::nullopt;
+    return Found{step, layout, *bytes};
   }
 
   // By halving the interval: memory grows with the micro-batch.
@@ -72,6 +72,7 @@ class Search {
 
   const Architecture& model_;
   const Device& device_;
+  const BytesOf& bytes_of_;
 };
 
 }  // namespace
@@ -91,7 +92,16 @@ std::string Found::changes(const Step& asked, const Layout& before) const {
 
 std::vector<Found> nearest_that_fit(const Architecture& model, const Step& step, const Layout& layout,
                                     const Device& device) {
-  const Search search(model, device);
+  return nearest_that_fit(model, step, layout, device,
+                          [&](const Step& other, const Layout& divided) -> std::optional<double> {
+                            if (problem_of(model, other, divided)) return std::nullopt;
+                            return largest(memory_of(model, other, divided, static_cast<std::uint64_t>(device.bytes)));
+                          });
+}
+
+std::vector<Found> nearest_that_fit(const Architecture& model, const Step& step, const Layout& layout,
+                                    const Device& device, const BytesOf& bytes_of) {
+  const Search search(model, device, bytes_of);
   std::vector<Found> all;
   const auto add = [&](std::optional<Found> found) {
     if (found) all.push_back(std::move(*found));

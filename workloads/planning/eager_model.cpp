@@ -1,0 +1,383 @@
+#include "workloads/planning/eager_model.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace assay::planning {
+
+namespace {
+
+using architecture::Architecture;
+using architecture::Attention;
+using architecture::Layer;
+
+bool is_gemma(const Architecture& model) { return model.type.starts_with("gemma"); }
+bool has_fused_qkv(const Architecture& model) {
+  return model.type == "phi3" || model.type == "gpt2" || model.type == "gpt_neox";
+}
+bool rotates(const Architecture& model) { return model.rms || model.type == "gpt_neox"; }
+bool normalizes_after(const Architecture& model) { return model.type == "bert" || model.type == "roberta"; }
+
+}  // namespace
+
+std::vector<std::string> eager_types() {
+  return {"bert", "gemma", "gemma3_text", "gpt2", "gpt_neox", "llama", "mistral", "phi3", "qwen2", "qwen3", "roberta"};
+}
+
+bool EagerModel::is_target(const Linear& linear) const {
+  if (step_.method == Method::full) return false;
+  return step_.lora_targets == Targets::all || (step_.lora_targets == Targets::attention) == linear.attention;
+}
+
+Variable EagerModel::linear(const Variable& x, const Linear& linear) {
+  const bool trained = trains();
+  if (trained || x.wanted()) at_.tape->saves();
+  const double in = linear.in, out = linear.out;
+  Variable made = at_.tape->made(
+      at_.make(tokens_ * out), {x},
+      [this, at = at_, linear, kept = trained ? x.data : Buffer(), wanted = x.wanted(), trained](Buffer gradient) {
+        if (linear.copies) gradient = at.make(tokens_ * linear.out);
+        if (trained) at.add(at.make(linear.in * linear.out));
+        return std::vector<Buffer>{wanted ? at.make(tokens_ * linear.in) : Buffer()};
+      },
+      trained);
+  return is_target({in, out, linear.attention}) ? adapter(x, made, linear) : made;
+}
+
+// As peft's Linear: adapters in f32, to which the input is cast, and to which the sum is promoted.
+Variable EagerModel::adapter(const Variable& x, const Variable& base, const Linear& linear) {
+  const double rank = real(step_.lora_rank), in = linear.in, out = linear.out;
+  Buffer wide = narrow() ? at_.allocate(4 * tokens_ * in) : x.data;
+  at_.tape->saves();
+  Buffer low = at_.allocate(4 * tokens_ * rank);
+  at_.tape->saves();
+  Buffer high = at_.allocate(4 * tokens_ * out);
+  Buffer scaled = at_.allocate(4 * tokens_ * out);
+  high = nullptr;
+  Buffer sum = at_.allocate(4 * tokens_ * out);
+  scaled = nullptr;
+  if (narrow()) sum = at_.make(tokens_ * out);
+  return at_.tape->made(
+      std::move(sum), {x, base},
+      [this, at = at_, wide, low, rank, in, out, wanted = x.wanted(),
+       base_wanted = base.wanted()](Buffer gradient) mutable {
+        if (narrow()) gradient = at.allocate(4 * tokens_ * out);
+        const Buffer base_gradient = !base_wanted ? Buffer() : narrow() ? at.make(tokens_ * out) : gradient;
+        gradient = at.allocate(4 * tokens_ * out);  // scaled
+        at.add(at.allocate(4 * rank * out));
+        Buffer low_gradient = at.allocate(4 * tokens_ * rank);
+        gradient = low = nullptr;
+        at.add(at.allocate(4 * rank * in));
+        Buffer back = wanted ? at.allocate(4 * tokens_ * in) : Buffer();
+        low_gradient = wide = nullptr;
+        if (wanted && narrow()) back = at.make(tokens_ * in);
+        return std::vector<Buffer>{back, base_gradient};
+      },
+      true);
+}
+
+Variable EagerModel::norm(const Variable& x, double width) {
+  return model_.rms ? rms_norm(x, width) : layer_norm(x, width);
+}
+
+Variable EagerModel::layer_norm(const Variable& x, double width) {
+  at_.tape->saves();
+  return at_.tape->made(
+      at_.make(tokens_ * width), {x},
+      [this, at = at_, kept = x.data, width](const Buffer&) { return std::vector<Buffer>{at.make(tokens_ * width)}; },
+      trains());
+}
+
+// In f32 whatever the input has: its copy is kept, and what the weight multiplies: Gemma's before it is narrow again,
+// the others' after.
+Variable EagerModel::rms_norm(const Variable& x, double width) {
+  const double wide = 4 * tokens_ * width;
+  const bool gemma = is_gemma(model_), adapters = !trains();
+  at_.tape->saves();
+  Buffer input = narrow() ? at_.allocate(wide) : x.data;
+  Buffer(at_.allocate(wide));  // its square
+  Buffer scaled = at_.allocate(wide);
+  Buffer out;
+  if (gemma) {
+    at_.tape->saves();
+    out = at_.allocate(wide);
+    if (narrow()) out = at_.make(tokens_ * width);
+    if (adapters) scaled = nullptr;
+  } else {
+    if (narrow()) scaled = at_.make(tokens_ * width);
+    at_.tape->saves();
+    out = at_.make(tokens_ * width);
+    if (adapters) scaled = nullptr;
+  }
+  return at_.tape->made(
+      out, {x},
+      [this, at = at_, input, scaled, wide, width, gemma, wanted = x.wanted()](Buffer gradient) mutable {
+        if (gemma && narrow()) gradient = at.allocate(wide);
+        if (wanted || gemma) {
+          const Buffer of_weight = trains() ? at.allocate(gemma ? wide : e_ * tokens_ * width) : Buffer();
+          gradient = at.allocate(gemma ? wide : e_ * tokens_ * width);
+        }
+        scaled = nullptr;
+        if (!wanted) return std::vector<Buffer>{Buffer()};
+        if (!gemma && narrow()) gradient = at.allocate(wide);
+        Buffer of_input;
+        {
+          const Buffer of_scale = at.allocate(wide);
+          of_input = at.allocate(wide);
+          gradient = nullptr;
+        }
+        Buffer mean = at.allocate(wide);
+        Buffer power = at.allocate(wide), twice = at.allocate(wide);
+        power = at.allocate(wide);
+        mean = twice = nullptr;
+        Buffer sum = at.allocate(wide);
+        of_input = power = input = nullptr;
+        if (narrow()) sum = at.make(tokens_ * width);
+        return std::vector<Buffer>{sum};
+      },
+      trains());
+}
+
+Variable EagerModel::add(const Variable& a, const Variable& b) {
+  return at_.tape->made(at_.make(tokens_ * width_), {a, b}, [](const Buffer& gradient) {
+    return std::vector<Buffer>{gradient, gradient};
+  });
+}
+
+// x cos + rotate_half(x) sin, of which nothing but small tables is kept.
+Variable EagerModel::rotated(const Variable& x, double width) {
+  const double part = model_.type == "gpt_neox" ? width / 4 : width, all = tokens_ * part;
+  Buffer cosine = at_.make(all);
+  Buffer half;
+  {
+    const Buffer negative = at_.make(all / 2);
+    half = at_.make(all);
+  }
+  if (x.wanted()) at_.tape->saves();
+  half = at_.make(all);
+  Buffer out = at_.make(all);
+  cosine = half = nullptr;
+  const bool joins = model_.type == "gpt_neox" || model_.type == "phi3";
+  if (joins) out = at_.make(tokens_ * width);
+  return at_.tape->made(out, {x}, [this, at = at_, all, joins, width](const Buffer&) {
+    Buffer of_sine = at.make(all);
+    {
+      const Buffer negative = at.make(all / 2), first = at.make(all);
+      of_sine = nullptr;
+      const Buffer second = at.make(all);
+      of_sine = at.make(all);
+    }
+    const Buffer of_cosine = at.make(all);
+    Buffer sum = at.make(all);
+    if (joins) sum = at.make(tokens_ * width);
+    return std::vector<Buffer>{sum};
+  });
+}
+
+// Scaled dot-product attention by a fused kernel, which keeps its inputs, its output and a logarithm of each row. A
+// window narrower than the sequence needs a mask, and with a mask keys and values of groups are repeated.
+Variable EagerModel::attend(const Variable& q, const Variable& k, const Variable& v, const Attention& attention) {
+  const double queries = tokens_ * real(attention.heads * attention.key_dim);
+  const double keys = tokens_ * real(attention.kv_heads * attention.key_dim);
+  const bool masked = attention.window > 0 && attention.window < step_.seq;
+  const bool repeats = masked && attention.kv_heads < attention.heads;
+  std::vector<Buffer> kept = {q.data, k.data, v.data};
+  if (repeats) kept[1] = at_.make(queries), kept[2] = at_.make(queries);
+  if (masked) kept.push_back(at_.make(real(step_.seq * step_.seq)));
+  at_.tape->saves();
+  Buffer out = at_.make(queries);
+  kept.push_back(out);
+  kept.push_back(at_.allocate(4 * tokens_ * real(attention.heads)));
+  // With keys and queries in one block the output comes transposed, and the copy is what follows uses.
+  if (rotates(model_) && has_fused_qkv(model_)) out = at_.make(queries);
+  const bool copied = rotates(model_) && has_fused_qkv(model_);
+  return at_.tape->made(out, {q, k, v}, [at = at_, kept, queries, keys, repeats, copied](const Buffer&) mutable {
+    std::vector<Buffer> all = {at.make(queries), at.make(repeats ? queries : keys), at.make(repeats ? queries : keys)};
+    if (repeats)
+      for (std::size_t i = 1; i < 3; ++i) all[i] = at.make(keys);
+    return all;
+  });
+}
+
+Variable EagerModel::attention(const Variable& x, const Attention& a) {
+  const double queries = real(a.heads * a.key_dim), keys = real(a.kv_heads * a.key_dim);
+  const bool transposed = !normalizes_after(model_);
+  Variable q, k, v;
+  if (has_fused_qkv(model_)) {
+    const Variable all = linear(x, {.in = width_, .out = queries + 2 * keys, .attention = true});
+    // Gradients of the three views are joined.
+    const double elements = tokens_ * (queries + 2 * keys);
+    const bool pads = model_.type == "phi3";
+    q = k = v = at_.tape->made_of_views(all, [at = at_, elements, pads](const Buffer&) {
+      Buffer joined = at.make(elements);
+      if (pads) {
+        const Buffer second = at.make(elements);
+        joined = at.make(elements);
+      }
+      return std::vector<Buffer>{joined};
+    });
+  } else {
+    q = linear(x, {.in = width_, .out = queries, .attention = true, .copies = transposed});
+    k = linear(x, {.in = width_, .out = keys, .attention = true, .copies = transposed});
+    v = linear(x, {.in = width_, .out = keys, .attention = true, .copies = false});
+    if (model_.type == "qwen3" || model_.type == "gemma3_text") q = rms_norm(q, queries), k = rms_norm(k, keys);
+  }
+  if (rotates(model_)) {
+    Variable turned = rotated(q, queries), other = rotated(k, keys);
+    q = std::move(turned), k = std::move(other);
+  }
+  const Variable out = attend(q, k, v, a);
+  return linear(out, {.in = queries, .out = width_, .attention = true});
+}
+
+// GPT-2's gelu is written in Python as a formula, whose parts are all kept.
+Variable EagerModel::activation(const Variable& x, double width) {
+  at_.tape->saves();
+  const double all = tokens_ * width;
+  if (model_.type != "gpt2")
+    return at_.tape->made(at_.make(all), {x},
+                          [at = at_, kept = x.data, all](const Buffer&) { return std::vector<Buffer>{at.make(all)}; });
+  Buffer half = at_.make(all), cube = at_.make(all), inner = at_.make(all);
+  cube = at_.make(all);
+  inner = at_.make(all);
+  Buffer tangent = at_.make(all);
+  inner = cube = nullptr;
+  Buffer one = at_.make(all);
+  return at_.tape->made(at_.make(all), {x},
+                        [at = at_, kept = x.data, half, tangent, one, all](Buffer gradient) mutable {
+                          Buffer of_half = at.make(all), of_one = at.make(all);
+                          gradient = half = one = nullptr;
+                          Buffer of_inner = at.make(all);
+                          of_one = tangent = nullptr;
+                          of_inner = at.make(all);
+                          Buffer of_cube = at.make(all), power = at.make(all), twice = at.make(all);
+                          of_cube = at.make(all);
+                          power = twice = nullptr;
+                          Buffer sum = at.make(all);
+                          of_inner = of_cube = kept = nullptr;
+                          of_half = at.make(all);
+                          return std::vector<Buffer>{at.make(all)};
+                        });
+}
+
+Variable EagerModel::gated_product(const Variable& gate, const Variable& up, double width) {
+  at_.tape->saves();
+  return at_.tape->made(at_.make(tokens_ * width), {gate, up},
+                        [this, at = at_, a = gate.data, b = up.data, width](const Buffer&) {
+                          return std::vector<Buffer>{at.make(tokens_ * width), at.make(tokens_ * width)};
+                        });
+}
+
+Variable EagerModel::product_of_fused(const Variable& both, double width) {
+  const double all = tokens_ * width;
+  at_.tape->saves();
+  Buffer active = at_.make(all);
+  at_.tape->saves();
+  return at_.tape->made(at_.make(all), {both}, [at = at_, kept = both.data, active, all](Buffer gradient) mutable {
+    Buffer of_up = at.make(all), of_active = at.make(all);
+    gradient = active = nullptr;
+    Buffer of_gate = at.make(all);
+    of_active = kept = nullptr;
+    return std::vector<Buffer>{at.make(2 * all)};
+  });
+}
+
+Variable EagerModel::mlp(const Variable& x, double width) {
+  if (!model_.gated) {
+    const Variable in = linear(x, {.in = width_, .out = width});
+    return linear(activation(in, width), {.in = width, .out = width_});
+  }
+  if (model_.type == "phi3") {
+    const Variable both = linear(x, {.in = width_, .out = 2 * width});
+    return linear(product_of_fused(both, width), {.in = width, .out = width_});
+  }
+  const Variable active = activation(linear(x, {.in = width_, .out = width}), width);
+  const Variable up = linear(x, {.in = width_, .out = width});
+  return linear(gated_product(active, up, width), {.in = width, .out = width_});
+}
+
+Variable EagerModel::layer(Tape& tape, Gradients& gradients, const Layer& layer, const Variable& input) {
+  at_ = {&tape, &gradients, e_};
+  const double mlp_width = real(layer.mlp_width);
+  if (normalizes_after(model_)) {
+    const Variable middle = norm(add(attention(input, layer.attention), input), width_);
+    return norm(add(mlp(middle, mlp_width), middle), width_);
+  }
+  const bool both_sides = layer.norms == 4;
+  Variable part = attention(norm(input, width_), layer.attention);
+  if (both_sides) part = norm(part, width_);
+  if (model_.type == "gpt_neox") {  // both parts of one input
+    const Variable other = mlp(norm(input, width_), mlp_width);
+    return add(add(other, part), input);
+  }
+  const Variable middle = add(input, part);
+  part = mlp(norm(middle, width_), mlp_width);
+  if (both_sides) part = norm(part, width_);
+  return add(middle, part);
+}
+
+Variable EagerModel::embed(Tape& tape, Gradients& gradients) {
+  at_ = {&tape, &gradients, e_};
+  const double table = e_ * real(model_.vocabulary) * width_;
+  // Positions and types are added one after the other.
+  Buffer out = at_.make(tokens_ * width_);
+  const bool sums = model_.first.size() > 1;
+  if (sums || is_gemma(model_)) out = at_.make(tokens_ * width_);
+  Variable made = at_.tape->made(
+      out, {},
+      [this, at = at_, table](const Buffer&) {
+        Buffer gradient = at.allocate(table);
+        if (tied_) {
+          gradient = at.allocate(table);
+          tied_ = nullptr;
+        }
+        at.add(std::move(gradient));
+        return std::vector<Buffer>{};
+      },
+      trains());
+  return normalizes_after(model_) ? norm(made, width_) : made;
+}
+
+// nll_loss(log_softmax(logits)); causal models widen their logits to f32 first.
+Variable EagerModel::cross_entropy(const Variable& logits, double rows, double classes, bool widens) {
+  const bool widened = widens && narrow();
+  const double bytes = (widens ? 4 : e_) * rows * classes;
+  const Buffer wide = widened ? at_.allocate(bytes) : Buffer();
+  at_.tape->saves();
+  Buffer logarithms = at_.allocate(bytes);
+  return at_.tape->made(at_.allocate(4), {logits},
+                        [at = at_, logarithms, bytes, widened, rows, classes](const Buffer&) mutable {
+                          Buffer chosen = at.allocate(bytes), gradient = at.allocate(bytes);
+                          chosen = logarithms = nullptr;
+                          if (widened) gradient = at.make(rows * classes);
+                          return std::vector<Buffer>{gradient};
+                        });
+}
+
+Variable EagerModel::loss(Tape& tape, Gradients& gradients, const Variable& input) {
+  at_ = {&tape, &gradients, e_};
+  Variable hidden = input;
+  if (normalizes_after(model_))
+    hidden = norm(activation(linear(input, {.in = width_, .out = width_}), width_), width_);
+  else
+    hidden = norm(input, width_);
+  const double classes = real(model_.vocabulary);
+  at_.tape->saves();
+  const bool trained = trains();
+  const Variable logits = at_.tape->made(
+      at_.make(tokens_ * classes), {hidden},
+      [this, at = at_, kept = hidden.data, trained, classes](const Buffer&) {
+        if (trained) {
+          Buffer table = at.make(classes * width_);
+          if (model_.tied)
+            tied_ = std::move(table);
+          else
+            at.add(std::move(table));
+        }
+        return std::vector<Buffer>{at.make(tokens_ * width_)};
+      },
+      trained);
+  return cross_entropy(logits, tokens_, classes, model_.causal);
+}
+
+}  // namespace assay::planning
