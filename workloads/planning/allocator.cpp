@@ -12,16 +12,16 @@ namespace assay::planning {
 namespace {
 
 constexpr double mib = 1 << 20;
-constexpr double smallest_block = 512, most_of_small = 1 * mib, small_segment = 2 * mib;
-constexpr double least_of_own = 10 * mib, large_segment = 20 * mib, own_segment_step = 2 * mib;
+constexpr double min_block = 512, max_small = 1 * mib, small_segment = 2 * mib;
+constexpr double min_own_segment = 10 * mib, large_segment = 20 * mib, own_segment_step = 2 * mib;
 
 double rounded(double bytes, double step) { return std::max(std::ceil(bytes / step), 1.0) * step; }
 
 class CachingAllocator {
  public:
   void allocate(std::size_t tensor, double bytes) {
-    const double size = rounded(bytes, smallest_block);
-    const bool small = size <= most_of_small;
+    const double size = rounded(bytes, min_block);
+    const bool small = size <= max_small;
     auto& free = small ? small_ : large_;
     // The smallest that is large enough, and of those the one at the lowest address.
     auto found = free.lower_bound({size, 0});
@@ -35,7 +35,7 @@ class CachingAllocator {
       reserved_ += piece.size;
     }
     const double rest = piece.size - size;
-    if (small ? rest >= smallest_block : rest > most_of_small) {
+    if (small ? rest >= min_block : rest > max_small) {
       add_free({piece.at + size, rest, small});
       piece.size = size;
     }
@@ -70,8 +70,8 @@ class CachingAllocator {
   static constexpr double gap = 512;  // segments are no neighbours
 
   static double segment_for(double size) {
-    if (size <= most_of_small) return small_segment;
-    return size < least_of_own ? large_segment : rounded(size, own_segment_step);
+    if (size <= max_small) return small_segment;
+    return size < min_own_segment ? large_segment : rounded(size, own_segment_step);
   }
 
   void add_free(const Piece& piece) {
