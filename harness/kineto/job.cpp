@@ -94,9 +94,9 @@ GpuParts gpu_parts_of(const RankTrace& trace) {
 
 // The calls of one collective that several ranks made together, rank by rank. By their numbers where all have them;
 // else by their order, which needs as many calls on each. Empty if they do not pair.
-std::vector<std::vector<const CollectiveCall*>> paired(const std::vector<const std::vector<CollectiveCall>*>& ranks) {
+std::vector<std::vector<const CollectiveCall*>> paired(const std::vector<const std::deque<CollectiveCall>*>& ranks) {
   std::vector<std::vector<const CollectiveCall*>> calls;
-  const auto numbered = [](const std::vector<CollectiveCall>* rank) {
+  const auto numbered = [](const std::deque<CollectiveCall>* rank) {
     return std::ranges::all_of(*rank, [](const CollectiveCall& call) { return call.sequence >= 0; });
   };
   if (std::ranges::all_of(ranks, numbered)) {
@@ -122,7 +122,7 @@ void add_collectives(Job& job) {
     for (const auto& [name, calls] : job.ranks[r].collectives) kinds[name].push_back(r);
   for (const auto& [name, places] : kinds) {
     if (places.size() < 2) continue;
-    std::vector<const std::vector<CollectiveCall>*> ranks;
+    std::vector<const std::deque<CollectiveCall>*> ranks;
     for (const std::size_t r : places) ranks.push_back(&job.ranks[r].collectives.at(name));
     const auto calls = paired(ranks);
     if (calls.empty()) {

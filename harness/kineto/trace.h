@@ -4,6 +4,7 @@
 #include "harness/runs/traced.h"
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -38,7 +39,7 @@ struct RankTrace {
   double pageable_share = 0;      // of the time of copies: between the device and pageable memory
   std::vector<TracedStep> steps;  // by time
   std::vector<TracedUse> uses;    // in all, not of a step; the longest first
-  std::map<std::string, std::vector<CollectiveCall>> collectives;  // by kind and group; by start
+  std::map<std::string, std::deque<CollectiveCall>> collectives;  // by kind and group; by start
   std::vector<std::string> remarks;
 };
 
