@@ -154,7 +154,9 @@ class Steps:
             if hasattr(about, "pci_bus_id"):
                 said["gpu"]["pci"] = "%04x:%02x:%02x.0" % (getattr(about, "pci_domain_id", 0), about.pci_bus_id,
                                                            getattr(about, "pci_device_id", 0))
-            if said["dtype"] == "torch.float32" and torch.backends.cuda.matmul.allow_tf32:
+            matmul = torch.backends.cuda.matmul   # torch 2.9 has a new name, beside which reading the old one may fail
+            tf32 = matmul.fp32_precision == "tf32" if hasattr(matmul, "fp32_precision") else matmul.allow_tf32
+            if said["dtype"] == "torch.float32" and tf32:
                 said["dtype"] = "torch.tf32"
         except Exception as error:
             self.absent["gpu"] = f"{type(error).__name__}: {error}"[:200]
@@ -188,7 +190,9 @@ class Steps:
     def synchronising(self, call, of_tensor):
         @functools.wraps(call)
         def timed(*args, **kwargs):
-            if self.syncing or not self.on or this_thread() != self.thread or (of_tensor and not args[0].is_cuda):
+            if self.syncing or not self.on or this_thread() != self.thread:
+                return call(*args, **kwargs)
+            if of_tensor and not (args and args[0].is_cuda):
                 return call(*args, **kwargs)
             self.syncing = True   # one may call another
             began = now()

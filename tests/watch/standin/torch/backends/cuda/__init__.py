@@ -2,4 +2,4 @@
 
 
 class matmul:
-    allow_tf32 = False
+    fp32_precision = "none"
