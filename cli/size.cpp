@@ -1,8 +1,10 @@
 // assay size: which machines hold a model, and how long and at what cost they train it, before any is rented.
 #include "cli/command.h"
 #include "cli/options.h"
+#include "harness/core/words.h"
 #include "harness/json/json.h"
 #include "reports/sizing/sizing.h"
+#include "workloads/estimate/formula_search.h"
 #include "workloads/estimate/layout_search.h"
 
 #include <memory>
@@ -20,13 +22,29 @@ struct SizeOptions : SizeFlags {
 
 ExitCode run_size(const SizeOptions& flags) {
   SizeRequest request = read_request(flags);
-  estimate::LayoutSearch search(flags.model, flags.sets, request.gpus);
-  const Planner planner{
-      .model = search.estimator().name(),
-      .precision = search.settings().precision,
-      .seq = search.settings().seq,
-      .on = [&](const HardwareSheet& sheet, std::int64_t gpus) { return search.on(sheet, gpus); },
-      .fewest_above = [&](const HardwareSheet& sheet, std::int64_t gpus) { return search.fewest_above(sheet, gpus); }};
+  const estimate::Asked asked{.model = flags.model, .sets = flags.sets, .hardware = std::nullopt};
+  std::optional<estimate::LayoutSearch> exact;
+  std::optional<estimate::FormulaSearch> formula;
+  Planner planner;
+  const auto plan_by = [&](auto& search) {
+    planner.on = [&](const HardwareSheet& sheet, std::int64_t gpus) { return search.on(sheet, gpus); };
+    planner.fewest_above = [&](const HardwareSheet& sheet, std::int64_t gpus) {
+      return search.fewest_above(sheet, gpus);
+    };
+  };
+  if (estimate::needs_formula(asked)) {
+    plan_by(formula.emplace(asked, request.gpus));
+    planner.model = formula->name();
+    planner.precision = word_of(formula->step().precision);
+    planner.seq = formula->step().seq;
+    request.remarks.emplace_back(
+        "memory by formula: Assay does not train all of these settings yet, and what is published is full training");
+  } else {
+    plan_by(exact.emplace(flags.model, flags.sets, request.gpus));
+    planner.model = exact->estimator().name();
+    planner.precision = exact->settings().precision;
+    planner.seq = exact->settings().seq;
+  }
   std::optional<RunSet> runs;
   if (!flags.from.empty()) runs.emplace(read_runs(flags.from), Injected::exclude);
   const SizeAnswer answer = size(std::move(request), runs ? &*runs : nullptr, planner);
@@ -55,7 +73,10 @@ Command size_command(CLI::App& root) {
   app->add_option("--count", options->count,
                   "How many GPUs: 8,64, or a range with the powers of two in it; default: 1..64")
       ->type_name("N|LOW..HIGH,...");
-  app->add_option("--set", options->sets, "The step: seq, accumulate, precision; default: the recipe's, in bf16")
+  app->add_option(
+         "--set", options->sets,
+         "The step: seq, accumulate, precision; default: the recipe's, in bf16. By formula: method, lora_rank, "
+         "lora_targets, optimizer, tp, pp")
       ->type_name("NAME=VALUE,...")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -131,15 +131,15 @@ void add_details(Section& section, const SizeAnswer& answer, const Sized& sized)
   const Range speed = sized.items_per_gpu();
   List details{"of_" + own.hardware, {}};
   const auto& expected = own.step.expected;
-  details.items = {
-      expected ? fmt::format("expected: step {} s ({}); {}", figure(expected->value.value), ends_text(expected->value),
-                             one_line(expected->source, 400))
-               : "expected: unknown; nothing like it is published",
-      fmt::format("bounds: step {} s, {} {} per second on each; {}: {}", range_text(own.step.seconds),
-                  speed.low > 0 ? range_text(speed) : "at most " + figure(*speed.high), answer.item(),
-                  sizing::name_of(own.step.basis), one_line(own.step.source, 400)),
-      fmt::format("holds it with micro_batch {}, zero {}, checkpointing {}: {} of {}", held.micro_batch,
-                  held.layout.zero, held.checkpointing, bytes_text(held.total_bytes), bytes_text(sized.memory_bytes))};
+  details.items = {expected ? fmt::format("expected: step {} s ({}); {}", figure(expected->value.value),
+                                          ends_text(expected->value), one_line(expected->source, 400))
+                            : "expected: unknown; nothing like it is published",
+                   fmt::format("bounds: step {} s, {} {} per second on each; {}: {}", range_text(own.step.seconds),
+                               speed.low > 0 ? range_text(speed) : "at most " + figure(*speed.high), answer.item(),
+                               sizing::name_of(own.step.basis), one_line(own.step.source, 400)),
+                   fmt::format("holds it with micro_batch {}, {}, checkpointing {}: {} of {}", held.micro_batch,
+                               layout_text(held.layout), held.checkpointing, bytes_text(held.total_bytes),
+                               bytes_text(sized.memory_bytes))};
   const auto& ratio = sized.pytorch;
   details.items.push_back(ratio ? fmt::format("Assay over PyTorch: {:.2f} ({:.2f} to {:.2f}; {})", ratio->value,
                                               ratio->low, ratio->high, ratio->source)

@@ -84,8 +84,8 @@ class Sizing {
       const std::uint64_t short_by = held.total_bytes - *sheet.memory_bytes;
       return reject(
           sheet, gpus,
-          fmt::format("does not hold it: short by {} with micro_batch {}, zero {}, checkpointing {}{}",
-                      format_bytes(static_cast<double>(short_by)), held.micro_batch, held.layout.zero,
+          fmt::format("does not hold it: short by {} with micro_batch {}, {}, checkpointing {}{}",
+                      format_bytes(static_cast<double>(short_by)), held.micro_batch, layout_text(held.layout),
                       held.checkpointing, answer_.precision == "fp8" && gpus > 1 ? "; ranks do not divide fp8" : ""),
           true, short_by);
     }
@@ -164,6 +164,13 @@ class Sizing {
 
 SizeAnswer size(SizeRequest request, const RunSet* runs, const Planner& planner) {
   return Sizing(std::move(request), runs, planner).answer();
+}
+
+std::string layout_text(const parallel::Layout& layout) {
+  std::string text;
+  if (layout.tp > 1) text += fmt::format("tp {}, ", layout.tp);
+  if (layout.pp > 1) text += fmt::format("pp {}, ", layout.pp);
+  return text + fmt::format("zero {}", layout.zero);
 }
 
 Range Sized::items_per_gpu() const {

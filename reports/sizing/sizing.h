@@ -76,6 +76,8 @@ struct SizeAnswer {
 // `runs` may be null. Throws Error (no_data) if there are runs and none has a speed of this model.
 SizeAnswer size(SizeRequest request, const RunSet* runs, const Planner& planner);
 
+// "tp 8, zero 1": what of it is not the plainest.
+std::string layout_text(const parallel::Layout& layout);
 // Whether it is known that a limit is kept.
 bool surely_within(const Range& range, const std::optional<double>& limit);
 // What a runner-up's machines must cost per hour to cost as much as the first in all; nothing without prices.

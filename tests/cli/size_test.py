@@ -234,6 +234,36 @@ class Size(AssayCase):
                                              f"hardware with {needed / 2**30:.0f} GiB for each rank"])
         self.assertIn("ranks do not divide fp8", read["rejected"][0]["reason"])
 
+    def test_methods_and_layouts_by_formula(self):
+        def of(sets, hardware="h100-sxm", count="8", code=0, model="llama-8b"):
+            done = self.assay("size", model, "--tokens", "1e9", "--set", sets, "--hardware", hardware, "--count", count, "--json")
+            self.assertEqual((done.returncode, done.stderr), (code, ""))
+            return json.loads(done.stdout)
+        # By formula and exactly the same: layout, micro-batch, FLOPs.
+        (exact,), (formula,) = of("seq=2048")["ranked"], of("seq=2048,method=full")["ranked"]
+        for name in ("layout", "micro_batch", "checkpointing", "step_seconds"):
+            self.assertEqual(formula[name], exact[name])
+        self.assertLess(abs(formula["total_bytes"] / exact["total_bytes"] - 1), 0.03)
+        # Adapters fit where full training does not, and need fewer FLOPs.
+        self.assertEqual(of("seq=2048", "rtx-4090", "1", code=1)["ranked"], [])
+        self.assertEqual(len(of("seq=2048,method=qlora", "rtx-4090", "1")["ranked"]), 1)
+        adapters = of("seq=2048,method=lora")["ranked"][0]
+        self.assertGreater(adapters["items_per_gpu_second"]["high"], 1.3 * exact["items_per_gpu_second"]["high"])
+        self.assertIsNotNone(adapters["expected"])
+        # A fixed layout is kept, and what is chosen is what estimate says.
+        chosen = of("seq=4096,tp=4,pp=2,accumulate=8", count="16")["ranked"][0]
+        self.assertEqual({name: chosen["layout"][name] for name in ("dp", "tp", "pp")}, {"dp": 2, "tp": 4, "pp": 2})
+        sets = (f"seq=4096,accumulate=8,tp=4,pp=2,dp=2,sp=true,zero={chosen['layout']['zero']},"
+                f"micro_batch={chosen['micro_batch']},checkpointing={chosen['checkpointing']}")
+        told = self.assay("estimate", "llama-8b", "--set", sets, "--hardware", "h100-sxm", "--json")
+        self.assertEqual(json.loads(told.stdout)["total_bytes"], chosen["total_bytes"])
+        text = self.assay("size", "llama-8b", "--tokens", "1e9", "--set", "tp=4,pp=2,accumulate=8", "--hardware", "h100-sxm",
+                          "--count", "16").stdout
+        self.assertIn("tp 4, pp 2, zero ", text)
+        self.assertIn("memory by formula", text)
+        self.assertTrue(of("method=full,tp=1,seq=4096", "rtx-4090", "1", code=1)["would_fit"])
+        self.refused("size", "llama-8b", "--tokens", "1e9", "--set", "tp=4,pp=2,accumulate=8", "--count", "12", says=["use 16"])
+
     def test_budget_and_deadline(self):
         words = ["--set", "seq=4096", "--hardware", "h100-sxm", "--count", "8..64", "--anchor", "h100-sxm=10000"]
         # 1e11 tokens at 8e4 a second are 347 h on 8, 43 h on 64 GPUs, before allowances.
@@ -280,7 +310,7 @@ class Size(AssayCase):
         refused("--prices", "none.json", says="none.json")
         refused("--prices", self.write("bad.json", {**PRICES, "prices": [{"instance_type": "a", "price": -1}]}),
                 says=["/prices/0", "above 0"])
-        refused("--set", "zero=1", says=["cannot be set here", "valid: accumulate, precision, seq"])
+        refused("--set", "zero=1", says=["cannot be set here", "valid: accumulate, lora_rank, "])
         refused("--set", "sep=64", says='did you mean "seq"')
         refused("--set", "seq=100000", says="beyond the model's")
         refused(says='did you mean "gpt2-tiny"', model="gpt2-tinny")

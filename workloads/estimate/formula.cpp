@@ -186,12 +186,19 @@ void FormulaEstimate::plan_torch() {
   if (!fits().value_or(true)) others_ = planning::nearest_that_fit(model_, step_, layout_, device(), reserved);
 }
 
-planning::Device FormulaEstimate::device() const {
-  planning::Device device{.bytes = hardware_ ? static_cast<double>(hardware_->memory_bytes.value_or(0)) : 0};
-  if (hardware_ && hardware_->kind == "cpu") return device;
+planning::Device device_of(const HardwareSheet& sheet) {
+  planning::Device device{.bytes = static_cast<double>(sheet.memory_bytes.value_or(0))};
+  if (sheet.kind == "cpu") return device;
   device.alone = static_cast<double>(training::gpu_libraries_bytes);
   device.together = device.alone + static_cast<double>(training::gpu_communication_bytes);
   return device;
+}
+
+planning::Device FormulaEstimate::device() const {
+  if (hardware_) return device_of(*hardware_);
+  HardwareSheet unknown;
+  unknown.kind = "gpu";
+  return device_of(unknown);
 }
 
 double FormulaEstimate::allowance() const { return device().allowance(layout_.ranks()); }

@@ -34,6 +34,9 @@ std::vector<std::string> own_sets(const Asked& asked);
 // A model's architecture, from one of our files or a config.json. Throws UsageError.
 architecture::Architecture load_architecture(const std::string& model);
 
+// The memory of a sheet's device, and what its libraries keep there.
+planning::Device device_of(const HardwareSheet& sheet);
+
 // A training step.
 class FormulaEstimate {
  public:
@@ -46,6 +49,9 @@ class FormulaEstimate {
 
   double total() const;  // of the largest rank, with the allowance
   const std::vector<planning::StageMemory>& stages() const { return stages_; }
+  const architecture::Architecture& model() const { return model_; }
+  const planning::Step& step() const { return step_; }
+  const planning::Layout& layout() const { return layout_; }
 
  private:
   struct Sent;  // a group's traffic, and its link
