@@ -2,7 +2,6 @@
 # main thread calls. What it finds goes into a page of memory that `assay watch` reads, so that the job never waits for
 # the watcher and nothing is lost if the job is killed. Nothing here may fail the job: a hook that cannot be set is
 # absent, with its reason.
-import collections
 import faulthandler
 import functools
 import importlib.util
@@ -16,6 +15,8 @@ import sys
 import threading
 import time
 
+from assay_marks import FORWARD, Marks
+
 # As harness/watch/ranks.cpp reads them.
 MAGIC = 0x3259535341
 STATE_BYTES = 4096
@@ -23,8 +24,7 @@ CAPACITY = 16384
 STEP = struct.Struct("<13d")
 COUNT, COMMAND, ENTERED, NAME = 8, 16, 24, 64
 NAME_BYTES = 64
-DATA, BACKWARD, COMMUNICATION, OPTIMIZER, CHECKPOINT, FORWARD = range(6)
-MARKS = 64       # of a step at most: what is called more often within one is part of what surrounds it
+DATA, BACKWARD, COMMUNICATION, OPTIMIZER, CHECKPOINT = range(FORWARD)
 BLOCK = 25       # steps of a block with all hooks, and of one with only the step's end
 BLOCKS = 12      # of which every second has all hooks; from then on all steps have them
 COLLECTIVES = ("all_reduce", "reduce", "broadcast", "all_gather", "all_gather_into_tensor", "reduce_scatter",
@@ -34,42 +34,6 @@ COLLECTIVES = ("all_reduce", "reduce", "broadcast", "all_gather", "all_gather_in
 NAN = float("nan")
 now = time.perf_counter
 this_thread = threading.get_ident
-
-
-class Marks:
-    """Where the parts of a step begin on a GPU: events in its stream, read when the GPU has passed them. The host runs
-    ahead of the GPU, so its own clock tells only when it has launched something."""
-
-    def __init__(self, cuda):
-        self.cuda = cuda
-        self.free = []
-        self.open = [(self.event(), FORWARD)]
-        self.pending = collections.deque()   # steps that the GPU has not ended
-
-    def event(self):
-        event = self.free.pop() if self.free else self.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def enter(self, part):
-        if len(self.open) < MARKS and part != self.open[-1][1]:
-            self.open.append((self.event(), part))
-
-    def end_step(self, host):
-        """`host`: what the host knows of this step."""
-        last = self.event()
-        self.pending.append((self.open, last, host))
-        self.open = [(last, FORWARD)]
-
-    def ended(self):
-        """The steps that the GPU has ended since: seconds, seconds by part, what the host knows."""
-        while self.pending and self.pending[0][1].query():
-            marks, last, host = self.pending.popleft()
-            parts = [0.0] * 6
-            for (event, part), (after, _) in zip(marks, marks[1:] + [(last, None)]):
-                parts[part] += 1e-3 * event.elapsed_time(after)
-            self.free.extend(event for event, _ in marks)   # the last one begins the next step
-            yield sum(parts), parts[:FORWARD], host
 
 
 class Steps:
