@@ -95,7 +95,7 @@ Variable EagerModel::rms_norm(const Variable& x, double width) {
   const bool gemma = is_gemma(model_), adapters = !trains();
   at_.tape->saves();
   Buffer input = narrow() ? at_.allocate(wide) : x.data;
-  Buffer(at_.allocate(wide));  // its square
+  { const Buffer square = at_.allocate(wide); }
   Buffer scaled = at_.allocate(wide);
   Buffer out;
   if (gemma) {
@@ -190,8 +190,7 @@ Variable EagerModel::attend(const Variable& q, const Variable& k, const Variable
   kept.push_back(at_.allocate(4 * tokens_ * real(attention.heads)));
   // With keys and queries in one block the output comes transposed, and the copy is what follows uses.
   if (rotates(model_) && has_fused_qkv(model_)) out = at_.make(queries);
-  const bool copied = rotates(model_) && has_fused_qkv(model_);
-  return at_.tape->made(out, {q, k, v}, [at = at_, kept, queries, keys, repeats, copied](const Buffer&) mutable {
+  return at_.tape->made(out, {q, k, v}, [at = at_, kept, queries, keys, repeats](const Buffer&) mutable {
     std::vector<Buffer> all = {at.make(queries), at.make(repeats ? queries : keys), at.make(repeats ? queries : keys)};
     if (repeats)
       for (std::size_t i = 1; i < 3; ++i) all[i] = at.make(keys);
