@@ -114,7 +114,7 @@ CrowdedNights crowded_nights(const store::Contents& contents) {
     if (!run.commit.empty()) commits[{run.night, run.machine}].insert(run.commit);
   for (const auto& [night, all] : commits) {
     crowded.nights += all.size() > 1 ? 1 : 0;
-    crowded.max_commits = std::max(crowded.most, all.size());
+    crowded.max_commits = std::max(crowded.max_commits, all.size());
   }
   return crowded;
 }

@@ -24,7 +24,7 @@ std::optional<Night> night_of_commit(const store::Contents& contents, const std:
 // "2026-01-31", or where nights are commits, "3f9c2ab12345 (2026-01-31)".
 std::string night_text(const store::Contents& contents, Night night);
 
-// How many nights have runs of several commits, which count as one figure; and the most commits of such a night.
+// How many nights have runs of several commits, which count as one figure; and how many such a night has at most.
 struct CrowdedNights {
   std::size_t nights = 0;
   std::size_t max_commits = 0;
