@@ -53,6 +53,8 @@ ExitCode run_record(const RecordFlags& flags) {
                                   ? measure(verb, command, children)
                                   : measure_and_count(verb, command, children, flags.counts,
                                                       flags.suite.empty() ? "whole_command" : flags.suite, counted);
+  // Equal figures of two nights are two runs, however soon one is recorded after the other.
+  if (options.at) output.started = *options.at;
   const std::string problem = output.problem;
   const std::vector<RunData> runs =
       history::recorded_runs(std::move(output), place, store.read(place.checkout.branch), options);

@@ -1,5 +1,8 @@
 #include "harness/watch/steps.h"
 
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -43,6 +46,20 @@ std::vector<std::vector<const Step*>> common_steps(const std::vector<RankSteps>&
   return common;
 }
 
+// Whether of ranks that are alike one would be last in this share of the steps less than once in 740 times (3 sigma).
+// Where the steps are too few for that to tell, as in a trace, how far it is behind in each must say it as surely.
+bool is_beyond_chance(double share_of_steps, const std::vector<double>& behind_by, std::size_t ranks) {
+  const auto steps = static_cast<double>(behind_by.size());
+  const double chance = 1 / static_cast<double>(ranks);
+  const double limit = chance + chance_sigmas * std::sqrt(chance * (1 - chance) / steps);
+  if (limit <= 1) return share_of_steps >= limit;
+  if (behind_by.size() < min_steps) return false;
+  const boost::math::students_t student(steps - 1);
+  const double tail = boost::math::cdf(boost::math::complement(boost::math::normal(), chance_sigmas));
+  const double sigmas = boost::math::quantile(boost::math::complement(student, tail / static_cast<double>(ranks)));
+  return mean(behind_by) > sigmas * std::sqrt(squared_deviations(behind_by) / (steps - 1) / steps);
+}
+
 std::optional<Straggler> straggler_of(const std::vector<RankSteps>& ranks,
                                       const std::vector<std::vector<const Step*>>& common,
                                       const std::vector<RankParts>& means) {
@@ -79,10 +96,11 @@ std::optional<Straggler> straggler_of(const std::vector<RankSteps>& ranks,
   }
   const auto worst = static_cast<std::size_t>(std::ranges::max_element(behind) - behind.begin());
   found.rank = ranks[worst].rank, found.host = ranks[worst].host, found.share_of_steps = slowest[worst];
-  for (std::size_t i = 0; i < count; ++i) found.saved += lateness(worst, i, own) / steps;
-  const double chance = 1 / static_cast<double>(ranks.size());
-  found.persistent = found.share_of_steps >= persistent_share &&
-                     found.share_of_steps - chance >= chance_sigmas * std::sqrt(chance * (1 - chance) / steps);
+  std::vector<double> behind_by;
+  for (std::size_t i = 0; i < count; ++i) behind_by.push_back(lateness(worst, i, own));
+  found.saved = mean(behind_by);
+  found.persistent =
+      found.share_of_steps >= persistent_share && is_beyond_chance(found.share_of_steps, behind_by, ranks.size());
   double most = -1;
   for (const Part part : own_parts) {
     std::vector<double> others;

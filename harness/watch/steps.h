@@ -63,7 +63,7 @@ struct Straggler {
   int rank = 0;
   std::string host = {};      // of a job on several
   double share_of_steps = 0;  // in which its own time was the longest
-  bool persistent = false;    // in 75 % of the steps, and more often than ranks that are alike are by chance
+  bool persistent = false;    // in 75 % of the steps, and beyond chance
   double saved = 0;           // s per step, if it were as fast as the median of the others; equal ranks: about 0
   double skew = 0;            // s: how far the last rank, whichever it is, is behind the median of the others
   double in_turn = 0;         // the same, without what each rank waits for a CPU

@@ -117,6 +117,17 @@ TEST(WatchSteps, AStragglersGainIsWhatItIsBehind) {
   EXPECT_GE(job->straggler->skew, job->straggler->saved);
 }
 
+TEST(WatchSteps, FewStepsTellAStragglerOnlyIfTheyAreEqual) {
+  for (const double scatter : {0.01, 0.5}) {
+    std::mt19937 random(7);
+    std::vector<RankSteps> ranks = alike(2, 5, scatter, random);
+    for (Step& step : ranks[1].steps) step.backward += 0.02, step.total += 0.02;
+    const auto job = steps_of_job(ranks);
+    ASSERT_TRUE(job && job->straggler);
+    EXPECT_EQ(job->straggler->persistent, scatter < 0.1) << scatter;
+  }
+}
+
 TEST(WatchSteps, WhatRanksWaitForACpuIsNoUnequalWork) {
   std::mt19937 random(7);
   std::vector<RankSteps> ranks = alike(2, 200, 0.5, random);
