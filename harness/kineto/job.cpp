@@ -28,6 +28,8 @@ void set_ranks(std::vector<RankTrace>& traces) {
   std::map<int, std::string> files;
   for (std::size_t i = 0; i < traces.size(); ++i) {
     RankTrace& trace = traces[i];
+    for (const auto& [rank, file] : files)
+      if (file == trace.file) throw UsageError(fmt::format("{}: is given twice: a trace is of one rank", file));
     if (!trace.rank) trace.rank = static_cast<int>(i);
     if (trace.world > 0 && *trace.rank >= trace.world)
       throw UsageError(fmt::format("{}: distributedInfo: is of rank {} of {}", trace.file, *trace.rank, trace.world));

@@ -45,11 +45,12 @@ std::optional<double> mean_span(const std::vector<const Entry*>& entries, std::s
   return entries.empty() ? std::nullopt : std::optional(sum / static_cast<double>(entries.size()));
 }
 
+constexpr double rounding_seconds = 1e-9;  // of traces
+
 // "+1.2 ms"; in the tones of a report nothing is judged by it.
 Cell difference_cell(double base, double head) {
   const double seconds = head - base;
-  constexpr double rounding = 1e-9;  // of traces
-  return {std::abs(seconds) < rounding
+  return {std::abs(seconds) < rounding_seconds
               ? "0"
               : fmt::format("{}{}", seconds < 0 ? "-" : "+", format_seconds(std::abs(seconds))),
           {{"value", seconds}, {"unit", "s"}},
@@ -116,6 +117,7 @@ std::pair<std::vector<UseChange>, std::size_t> changes(const Side& base, const S
   std::array<std::vector<UseChange>, 3> kinds;
   for (auto& [name, one] : all) {
     one.name = name;
+    if (std::abs(one.change()) < rounding_seconds) continue;
     kinds[!one.base ? 1 : !one.head ? 2 : 0].push_back(one);
   }
   std::vector<UseChange> kept;

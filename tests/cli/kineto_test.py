@@ -95,6 +95,10 @@ class Kineto(AssayCase):
         self.assertEqual(self.assay("report", "run", "--html", "page.html").returncode, 0)
         self.assertIn("gpu_step_bars", (self.dir / "page.html").read_text())
 
+    def test_a_file_is_one_rank(self):
+        file = self.trace("own.json", gpu_events())
+        self.assertIn("own.json: is given twice", self.refused(file, file))
+
     def test_compare_names_what_changed(self):
         self.imported(self.trace("a.json", gpu_events()), out="a")
         self.imported(self.trace("b.json", gpu_events(mm=500, fused=True)), out="b")
@@ -105,6 +109,7 @@ class Kineto(AssayCase):
         parts = {row["part"]: row["change"]["value"] for row in tables["job_parts"]}
         self.assertAlmostEqual(parts["compute"], 100e-6, 9)
         self.assertAlmostEqual(parts["exposed_communication"], -100e-6, 9)
+        self.assertNotIn(0, [row["change"]["value"] for row in tables["job_kernels"]])
         uses = {row["name"]: (row["what"], round(1e6 * row["change"]["value"])) for row in tables["job_kernels"]}
         self.assertEqual(uses["void gemm<float, 128>(float*)"], ("changed", 100))
         self.assertEqual((uses["fused_add_relu"], uses["add_kernel"]), (("appeared", 50), ("disappeared", -50)))
