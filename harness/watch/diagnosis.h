@@ -45,7 +45,7 @@ struct Surroundings {
   std::optional<double> memory_room = {};  // B, that there can be
   Workers workers = {};
   bool cuda = false;
-  bool cpu_times = true;  // whether it is known what CPU time the steps' threads had
+  bool cpu_times = true;   // whether it is known what CPU time the steps' threads had
   bool gpu_parts = false;  // whether the parts are times of the GPUs
   GpuUse gpus = {};
   std::vector<RankPlace> places = {};

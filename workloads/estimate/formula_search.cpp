@@ -3,6 +3,7 @@
 #include "harness/core/error.h"
 #include "harness/core/words.h"
 #include "workloads/estimate/sets.h"
+#include "workloads/training/settings.h"
 
 #include <fmt/format.h>
 
@@ -15,9 +16,9 @@ namespace {
 
 constexpr std::int64_t max_samples = 4096, max_gpus = 1024, gpus_of_a_host = 8;
 
-std::vector<std::int64_t> powers_up_to(std::int64_t most) {
+std::vector<std::int64_t> powers_up_to(std::int64_t max) {
   std::vector<std::int64_t> all;
-  for (std::int64_t power = 1; power <= most; power *= 2) all.push_back(power);
+  for (std::int64_t power = 1; power <= max; power *= 2) all.push_back(power);
   return all;
 }
 
@@ -33,11 +34,11 @@ FormulaSearch::FormulaSearch(const Asked& asked, const std::vector<std::int64_t>
     if (name == "tp") tensor_ = {estimate.layout().tp};
     if (name == "pp") stages_ = {estimate.layout().pp};
   }
-  const std::int64_t least = tensor_.front() * stages_.front();
+  const std::int64_t min_gpus = tensor_.front() * stages_.front();
   for (const std::int64_t count : gpus)
-    if (count % least != 0)
-      throw UsageError(fmt::format("size: --count {}: tp x pp = {} do not divide it; use {}", count, least,
-                                   (count + least - 1) / least * least));
+    if (count % min_gpus != 0)
+      throw UsageError(fmt::format("size: --count {}: tp x pp = {} do not divide it; use {}", count, min_gpus,
+                                   (count + min_gpus - 1) / min_gpus * min_gpus));
 }
 
 std::optional<FormulaSearch::Attempt> FormulaSearch::attempt(planning::Step step, planning::Layout layout,
@@ -121,8 +122,8 @@ parallel::Held FormulaSearch::held(const Attempt& made, const planning::Device& 
     bytes = std::max(bytes, stage.terms.weights + stage.terms.gradients + 2 * stage.terms.optimizer);
   for (const planning::Traffic& each : planning::traffic_of(model_, made.step, layout, gpus_of_a_host))
     if (each.group == "tp" || each.group == "pp") sent += each.bytes;
-  constexpr double least_gradient = 2;  // bytes
-  sent += least_gradient * planning::trained_parameters(model_, made.step) / parts * (copies - 1) / copies;
+  constexpr double min_gradient_bytes = 2;
+  sent += min_gradient_bytes * planning::trained_parameters(model_, made.step) / parts * (copies - 1) / copies;
   return {.layout = {.dp = layout.dp, .tp = layout.tp, .pp = layout.pp, .zero = layout.zero},
           .micro_batch = made.step.micro_batch,
           .accumulate = made.step.accumulate,
@@ -140,8 +141,8 @@ parallel::Held FormulaSearch::held(const Attempt& made, const planning::Device& 
 }
 
 std::optional<std::int64_t> FormulaSearch::fewest_above(const HardwareSheet& sheet, std::int64_t gpus) const {
-  const std::int64_t least = tensor_.front() * stages_.front();
-  for (std::int64_t more = least; more <= max_gpus; more *= 2)
+  const std::int64_t min_gpus = tensor_.front() * stages_.front();
+  for (std::int64_t more = min_gpus; more <= max_gpus; more *= 2)
     if (more > gpus && on(sheet, more).fits) return more;
   return std::nullopt;
 }

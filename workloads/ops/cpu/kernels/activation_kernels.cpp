@@ -94,5 +94,6 @@ constexpr ActivationKernels activation_kernels{kernels_of<float>, kernels_of<bf1
 }  // namespace assay::ops
 
 template <>
-const assay::ops::ActivationKernels assay::cpu::KernelsFor<assay::ops::ActivationKernels, assay::cpu::Isa::ASSAY_ISA>::table =
-    assay::ops::activation_kernels;
+const assay::ops::ActivationKernels
+    assay::cpu::KernelsFor<assay::ops::ActivationKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+        assay::ops::activation_kernels;

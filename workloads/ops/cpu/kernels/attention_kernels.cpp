@@ -37,5 +37,6 @@ constexpr AttentionKernels attention_kernels{
 }  // namespace assay::ops
 
 template <>
-const assay::ops::AttentionKernels assay::cpu::KernelsFor<assay::ops::AttentionKernels, assay::cpu::Isa::ASSAY_ISA>::table =
-    assay::ops::attention_kernels;
+const assay::ops::AttentionKernels
+    assay::cpu::KernelsFor<assay::ops::AttentionKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+        assay::ops::attention_kernels;

@@ -207,5 +207,6 @@ constexpr BatchNormKernels batch_norm_kernels{typed<float>, typed<bf16>};
 }  // namespace assay::ops
 
 template <>
-const assay::ops::BatchNormKernels assay::cpu::KernelsFor<assay::ops::BatchNormKernels, assay::cpu::Isa::ASSAY_ISA>::table =
-    assay::ops::batch_norm_kernels;
+const assay::ops::BatchNormKernels
+    assay::cpu::KernelsFor<assay::ops::BatchNormKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+        assay::ops::batch_norm_kernels;

@@ -173,5 +173,6 @@ constexpr ConvGradientKernels conv_gradient_kernels{height, width, typed<float>,
 }  // namespace assay::ops
 
 template <>
-const assay::ops::ConvGradientKernels assay::cpu::KernelsFor<assay::ops::ConvGradientKernels, assay::cpu::Isa::ASSAY_ISA>::table =
-    assay::ops::conv_gradient_kernels;
+const assay::ops::ConvGradientKernels
+    assay::cpu::KernelsFor<assay::ops::ConvGradientKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+        assay::ops::conv_gradient_kernels;

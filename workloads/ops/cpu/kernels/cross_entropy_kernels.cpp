@@ -113,5 +113,6 @@ constexpr CrossEntropyKernels cross_entropy_kernels{row<float>, row<bf16>};
 }  // namespace assay::ops
 
 template <>
-const assay::ops::CrossEntropyKernels assay::cpu::KernelsFor<assay::ops::CrossEntropyKernels, assay::cpu::Isa::ASSAY_ISA>::table =
-    assay::ops::cross_entropy_kernels;
+const assay::ops::CrossEntropyKernels
+    assay::cpu::KernelsFor<assay::ops::CrossEntropyKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+        assay::ops::cross_entropy_kernels;

@@ -78,5 +78,6 @@ constexpr EmbeddingKernels embedding_kernels{
 }  // namespace assay::ops
 
 template <>
-const assay::ops::EmbeddingKernels assay::cpu::KernelsFor<assay::ops::EmbeddingKernels, assay::cpu::Isa::ASSAY_ISA>::table =
-    assay::ops::embedding_kernels;
+const assay::ops::EmbeddingKernels
+    assay::cpu::KernelsFor<assay::ops::EmbeddingKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+        assay::ops::embedding_kernels;

@@ -223,5 +223,6 @@ constexpr WinogradKernels winograd_kernels{columns, height,  input,           ou
 }  // namespace assay::ops
 
 template <>
-const assay::ops::WinogradKernels assay::cpu::KernelsFor<assay::ops::WinogradKernels, assay::cpu::Isa::ASSAY_ISA>::table =
-    assay::ops::winograd_kernels;
+const assay::ops::WinogradKernels
+    assay::cpu::KernelsFor<assay::ops::WinogradKernels, assay::cpu::Isa::ASSAY_ISA>::table =
+        assay::ops::winograd_kernels;
