@@ -44,7 +44,7 @@ std::optional<Step> step_from(const std::vector<double>& of) {
 // These follow from the steps of all ranks; all others from the machine that a host is.
 bool is_of_steps(const std::string& rule) { return rule == "imbalance" || rule == "comm-exposed" || rule == "stalls"; }
 
-// The findings of the hosts, each with those that have it; what only the whole job can tell is found anew.
+// The findings of the hosts, each with those that have it; what only the whole job can tell is judged again.
 void add_findings(const std::vector<HostPart>& parts, const JobSteps& steps, const Surroundings& around,
                   std::vector<Diagnosis>& all) {
   for (const Diagnosis& one : diagnose(steps, around))

@@ -56,7 +56,7 @@ InstructionCount count_by_valgrind(const ToolCommand& command,
   ProcessRun counted;
   counted.process = {.words = {valgrind, "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
                                "--trace-children=yes", "--log-file=" + (folder.path() / "%p").string(), "/bin/sh", "-c",
-                               command.folder == "." ? command.shell : shell_in_folder(command.folder, command.shell)},
+                               command.line()},
                      .variables = variables_of_launcher()};
   counted.process.variables.try_emplace("PYTHONHASHSEED", "0");
   counted.limit_seconds = command.limit_seconds;

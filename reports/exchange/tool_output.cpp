@@ -88,6 +88,8 @@ std::optional<RecognisedFile> figures_of(const ToolCommand& command, const std::
 
 }  // namespace
 
+std::string ToolCommand::line() const { return folder == "." ? shell : shell_in_folder(folder, shell); }
+
 std::string shell_line(const std::vector<std::string>& words) {
   if (words.size() == 1) return words.front();
   std::string line;
@@ -100,8 +102,7 @@ ToolOutput run_tool(const ToolCommand& command, const std::function<FinishedProc
   ToolOutput output;
   output.started = utc_text(std::time(nullptr));
   ProcessRun shell;
-  const std::string line = command.folder == "." ? command.shell : shell_in_folder(command.folder, command.shell);
-  shell.process = {.words = {"/bin/sh", "-c", line}, .variables = variables_of_launcher()};
+  shell.process = {.words = {"/bin/sh", "-c", command.line()}, .variables = variables_of_launcher()};
   shell.limit_seconds = command.limit_seconds;
   shell.max_output = max_bytes;
   shell.on_errors = [](std::string_view text) { say_text(text); };

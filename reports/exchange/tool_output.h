@@ -19,6 +19,8 @@ struct ToolCommand {
   std::vector<std::string> metrics = {};  // read only these, as read_named() does
   std::optional<Better> better = {};      // of those
   double limit_seconds = std::numeric_limits<double>::infinity();
+
+  std::string line() const;  // for /bin/sh, wherever it runs
 };
 
 struct ToolOutput {

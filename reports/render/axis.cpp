@@ -51,12 +51,12 @@ Scale linear(const Axis& axis, double low, double high, bool from_zero) {
 
 // Whole days, at most seven of them named.
 Scale dates(const Axis& axis, double low, double high) {
-  constexpr double room = 0.5, most = 6;
+  constexpr double room = 0.5, max_steps = 6;
   Scale scale{axis.title, false, std::floor(low) - room, std::ceil(high) + room, {}};
   double step = 1;
   for (const double wider : {2.0, 7.0, 14.0, 28.0, 91.0, 182.0, 364.0, 728.0, 1820.0})
-    if ((high - low) / step > most) step = wider;
-  step = std::max(step, std::ceil((high - low) / most / step) * step);
+    if ((high - low) / step > max_steps) step = wider;
+  step = std::max(step, std::ceil((high - low) / max_steps / step) * step);
   // Counted back from the newest, which is the one to read.
   for (double at = std::floor(high); at >= low; at -= step) scale.ticks.push_back({at, axis_date(at)});
   std::ranges::reverse(scale.ticks);
