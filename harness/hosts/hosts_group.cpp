@@ -63,11 +63,7 @@ void HostsGroup::start_launcher(const LaunchRequest& request) {
                                              {"ASSAY_AGENTS", agents_.shell_address()},
                                              {"ASSAY_AGENTS_TOKEN", agents_.token()}})
     several.variables[name] = value;
-  // Ranks within one network namespace can always use its loopback.
-  const Variables own = inherited_variables();
-  if (agents_.one_network(hosts_) && !own.contains("OMPI_MCA_btl_tcp_if_include") &&
-      !own.contains("OMPI_MCA_btl_tcp_if_exclude"))
-    several.variables["OMPI_MCA_btl_tcp_if_include"] = "lo";
+  several.one_network = agents_.one_network(hosts_);
   agents_.serve_shells(true);
   launcher_ = std::make_unique<LocalGroup>(request, several);
 }

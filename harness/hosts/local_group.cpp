@@ -43,9 +43,12 @@ Variables variables_for(const LaunchRequest& request, const SeveralHosts& severa
   all.try_emplace("OMPI_MCA_mpi_yield_when_idle", request.oversubscribed ? "1" : "0");
   // No back traces: the supervisor reports crashed ranks.
   all.try_emplace("OMPI_MCA_opal_signal", "");
-  // Ranks of one host need only its loopback. Without other interfaces Open MPI 5 prints a complaint per pair of ranks.
-  if (several.hosts.empty() && !all.contains("OMPI_MCA_btl_tcp_if_exclude"))
+  if ((several.hosts.empty() || several.one_network) && !all.contains("OMPI_MCA_btl_tcp_if_exclude")) {
+    // Ranks need only loopback. With other interfaces too, Open MPI 5 prints a complaint per pair of ranks.
     all.try_emplace("OMPI_MCA_btl_tcp_if_include", "lo");
+    // By default Open MPI 5 pairs interfaces by the routing table, where loopback has no route, and no ranks connect.
+    all.try_emplace("OMPI_MCA_reachable", "weighted");
+  }
   // A default hostfile would be read in addition to these hosts.
   if (!several.hosts.empty()) std::erase_if(all, [](const auto& one) { return one.first.ends_with("hostfile"); });
   for (const auto& [name, value] : several.variables) all[name] = value;

@@ -7,8 +7,9 @@ namespace assay {
 
 // Settings of mpirun for several hosts; empty for a launcher of this host's ranks only.
 struct SeveralHosts {
-  std::string hosts;    // "n1:2,n2:2", for mpirun's --host
-  Variables variables;  // of mpirun itself, not of the ranks
+  std::string hosts;         // "n1:2,n2:2", for mpirun's --host
+  Variables variables;       // of mpirun itself, not of the ranks
+  bool one_network = false;  // all share this process's network namespace
 };
 
 // The launcher, or the workers themselves (LauncherKind::local). Each leads its own process group and dies with the

@@ -25,6 +25,7 @@ class SeveralHosts(TestbedCase):
                        ASSAY_SIZE=str(len(names)), ASSAY_HOST=name)
             if not HOST_NAME_PREFIX:  # Open MPI names shared memory after the kernel's host name, which is the same
                 env["OMPI_MCA_btl"] = "self,tcp"
+            env["OMPI_MCA_reachable"] = "weighted"  # the hosts share this machine's addresses
             env.pop("ASSAY_LOCAL_RANK", None)
             process = subprocess.Popen([*HOST_NAME_PREFIX, *self.command(*words)], env=env, cwd=self.folder, text=True,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)

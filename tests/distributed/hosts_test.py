@@ -261,7 +261,7 @@ class Hosts(HostsCase):
         os.chmod(shell, 0o755)
         for name in ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent"):
             env[name] = shell
-        env["OMPI_MCA_btl_tcp_if_include"] = "lo"
+        env |= {"OMPI_MCA_btl_tcp_if_include": "lo", "OMPI_MCA_reachable": "weighted"}  # the hosts share loopback
         done = subprocess.run(["mpirun", "--host", "one:1,two:1", "-n", "2", *self.command(*self.probe("ok")),
                                "--ranks", "2", "--out", self.out], env=env, cwd=self.folder, capture_output=True,
                               text=True, timeout=90)
