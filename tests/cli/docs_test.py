@@ -42,6 +42,18 @@ def anchors(page):
 
 
 class Docs(AssayCase):
+    def test_the_rules_of_watched_jobs_and_traces_are_those_of_the_tables(self):
+        tables = re.findall(r"^\| rule \|.*?(?=^#|\Z|^[A-Z])", (ROOT / "docs/watch.md").read_text(), re.MULTILINE | re.DOTALL)
+        told = {rule for table in tables for row in re.findall(r"^\|((?: ?`[a-z-]+`,?)+) \|", table, re.MULTILINE)
+                for rule in re.findall(r"[a-z-]+", row)}
+        sources = [*(ROOT / "harness/watch").glob("*.cpp"), ROOT / "harness/kineto/diagnosis.cpp"]
+        found = {rule for source in sources
+                 for rule in re.findall(r'found\.push_back\(\s*\{[^"]*"([a-z-]+)"(?: : "[a-z-]+")?', source.read_text())}
+        found |= {rule for source in sources
+                  for rule in re.findall(r'found\.push_back\(\s*\{[^"]*"[a-z-]+" : "([a-z-]+)"', source.read_text())}
+        self.assertGreater(len(found), 10)
+        self.assertEqual(found, told)
+
     def test_commands_run(self):
         for folder in ("tests", "configs"):
             (self.dir / folder).symlink_to(ROOT / folder)
