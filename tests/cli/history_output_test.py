@@ -86,6 +86,19 @@ class Comment(HistoryCase):
             self.assertIn(done.returncode, (2, 4))
             self.assertEqual((done.stdout, (self.dir / "f.prom").exists()), ("", False))
 
+    def test_a_suspect_keeps_its_id_and_place(self):
+        suspects = set()
+        for night in range(26):
+            self.add([night], cases=CASES[:2], step=lambda machine, case, night: math.log(0.8) if night >= 22 and case == CASES[0] else 0)
+            if night < 22:
+                continue
+            report = json.loads(self.history("check", "--json", code=None).stdout)
+            found = [(one["id"], one["from"]["night"], one["to"]["night"]) for one in report["suspects"]]
+            self.assertEqual(len(found) + len(self.open_events(report)), 1, night)
+            suspects.update(found)
+        self.assertEqual({one[1:] for one in suspects}, {(date(21), date(22))})
+        self.assertEqual(len(suspects), 1)
+
     def test_instructions_tell_the_code_from_the_machine(self):
         for name, instructions in (("code", 1.3e9), ("machine", 1e9)):
             rows = ["time,machine,case,metric,unit,better,value"]
