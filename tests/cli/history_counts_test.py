@@ -85,7 +85,8 @@ class Counts(HistoryCase):
         self.write("bench.sh", BENCH).chmod(0o755)
 
         def instructions(store, how="valgrind", code=0, **env):
-            done = self.history("record", "--counts", how, "--", "./bench.sh {cases}", store=store, code=code, env={**self.env, **env})
+            done = self.history("record", "--counts", how, "--", "./bench.sh {cases}", store=None, code=code,
+                                env={**self.env, **env, "ASSAY_HISTORY": str(self.dir / store)})
             rows = csv.DictReader(self.history("export", "--format", "csv", store=store).stdout.splitlines())
             return done, {row["case"]: float(row["value"]) for row in rows if row["metric"] == "instructions"}
 
@@ -96,7 +97,7 @@ class Counts(HistoryCase):
             self.assertEqual(found, {})
             self.assertIn("parse/64: the command ran 2 cases instead of it", done.stderr)
         with self.subTest("without counts all cases run"):
-            self.history("record", "--", "./bench.sh {cases}", store="c.db", env=self.env)
+            self.history("record", "--", "./bench.sh {cases}", store=None, env={**self.env, "ASSAY_HISTORY": str(self.dir / "c.db")})
             self.assertEqual(len(self.history("export", "--format", "csv", store="c.db").stdout.splitlines()), 3)
         with self.subTest("by this machine's counter, or why not"):
             done, found = instructions("d.db", how="perf", code=None)
