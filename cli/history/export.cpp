@@ -59,7 +59,7 @@ ExitCode export_events(const HistoryExportOptions& options) {
   history.found = history::seen(history, {options.request.series, {}});
   std::erase_if(history.found.events, [&](const history::Event& event) {
     return std::ranges::none_of(event.machines,
-                                [&](const std::string& one) { return matches(options.request.machine, one); });
+                                [&](const std::string& one) { return history::matches(options.request.machine, one); });
   });
   ExportFile out(options.out);
   out.text(history::prometheus_events(history));
