@@ -8,9 +8,7 @@
 #include "harness/json/masked.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/root.h"
-#include "harness/process/child_counter.h"
 #include "harness/runs/figures.h"
-#include "reports/exchange/instructions.h"
 
 #include <fmt/format.h>
 
@@ -98,23 +96,6 @@ report::ToolOutput measure(const char* verb, const report::ToolCommand& command,
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", verb, error.what()), error.code());
   }
-}
-
-report::ToolOutput measure_and_count(const char* verb, const report::ToolCommand& command, Children& children,
-                                     const std::string& how, const std::string& name, bool& counted) {
-  report::InstructionCount found;
-  auto counter = how == "perf" ? ChildCounter::start(ChildCounter::What::instructions, &found.why) : std::nullopt;
-  report::ToolOutput output = measure(verb, command, children);
-  if (counter && !(found.count = counter->count())) found.why = "the counter was shared, and saw only a part";
-  if (!output.problem.empty())
-    found = {{}, "the command failed"};
-  else if (how == "valgrind")
-    found = report::count_by_valgrind(command, [&](const ProcessRun& run) { return children.run(run); });
-  if (counted = found.count.has_value(); counted)
-    report::add_instructions(output, name, *found.count);
-  else
-    say("assay: {}: --counts {}: no instructions were counted: {}\n", verb, how, found.why);
-  return output;
 }
 
 }  // namespace assay::cli

@@ -29,7 +29,8 @@ void add_and_tell(store::Store& store, const std::vector<RunData>& runs, const s
 // Throws Error if it was interrupted or ran out of time.
 report::ToolOutput measure(const char* verb, const report::ToolCommand& command, Children& children);
 // The same, with the instructions that the command took as a figure of the case `name`, counted in this run ("perf") or
-// in another one under valgrind. Says why if they are not counted, which `counted` then tells.
+// in another one under valgrind; of a command with {cases}, those of each case, in a run of its own. Says why if they
+// are not counted, which `counted` then tells.
 report::ToolOutput measure_and_count(const char* verb, const report::ToolCommand& command, Children& children,
                                      const std::string& how, const std::string& name, bool& counted);
 

@@ -6,6 +6,7 @@
 #include "cli/options.h"
 #include "harness/core/streams.h"
 #include "harness/figures/printed.h"
+#include "harness/history/pull_request.h"
 #include "reports/history/document.h"
 
 #include <memory>
@@ -49,12 +50,14 @@ ExitCode run_record(const RecordFlags& flags) {
   if (!flags.at.empty()) options.at = moment_of(std::string(verb) + ": --at", flags.at);
   Children children("the command");
   bool counted = true;
+  report::ToolCommand without_counts = command;
+  without_counts.shell = history::with_cases(command.shell, {});
   report::ToolOutput output = flags.counts.empty()
-                                  ? measure(verb, command, children)
+                                  ? measure(verb, without_counts, children)
                                   : measure_and_count(verb, command, children, flags.counts,
                                                       flags.suite.empty() ? "whole_command" : flags.suite, counted);
-  // Equal figures of two nights are two runs, however soon one is recorded after the other.
-  if (options.at) output.started = *options.at;
+  // Equal figures of two nights are two runs, however soon one is recorded after the other; of one night they are one.
+  if (options.at) output.started = *options.at, output.moment = 0;
   const std::string problem = output.problem;
   const std::vector<RunData> runs =
       history::recorded_runs(std::move(output), place, store.read(place.checkout.branch), options);
@@ -92,7 +95,9 @@ Command history_record_command(CLI::App& history) {
   app->add_option(
          "--counts", flags->counts,
          "Count the instructions of the whole command, of which 0.1 % more are seen the same night: perf (as it "
-         "runs)\nor valgrind (in another run, of programs without AVX-512)")
+         "runs)\nor valgrind (in another run, of programs without AVX-512). With {cases} in the command, for a "
+         "regular\n"
+         "expression of names, those of each case, in a run of its own")
       ->check(CLI::IsMember({"perf", "valgrind"}));
   flags->place.add_to(*app);
   app->add_option("--at", flags->at, "When it was measured, instead of now: 2026-01-31 or 2026-01-31T12:00:00Z");

@@ -66,6 +66,14 @@ std::string expression_of(const std::vector<std::string>& cases) {
   return all.empty() ? "." : all + ")$";
 }
 
+std::string with_cases(std::string command, const std::vector<std::string>& cases) {
+  const std::string word = shell_word(expression_of(cases));
+  for (std::size_t at = command.find(cases_placeholder); at != command.npos;
+       at = command.find(cases_placeholder, at + word.size()))
+    command.replace(at, std::string_view(cases_placeholder).size(), word);
+  return command;
+}
+
 std::size_t PullRequestResult::count(Direction verdict) const {
   return static_cast<std::size_t>(
       std::ranges::count_if(cases, [&](const ab::Case& one) { return one.outcome.verdict == verdict; }));
@@ -95,9 +103,7 @@ PullRequestResult compare_builds(const std::vector<std::string>& cases, const Pu
       made.not_measured.insert(made.not_measured.end(), batches[i].begin(), batches[i].end());
       continue;
     }
-    std::string run = asked.run;
-    for (std::size_t at = run.find(cases_placeholder); at != run.npos; at = run.find(cases_placeholder))
-      run.replace(at, std::string_view(cases_placeholder).size(), shell_word(expression_of(batches[i])));
+    const std::string run = with_cases(asked.run, batches[i]);
     ab::CommandFigures figures(asked.metric, {}, {}, tool);
     const ab::Result result =
         measure({"history check", shell_in_folder(base, run), shell_in_folder(head, run),

@@ -22,6 +22,9 @@ std::vector<std::string> by_suspicion(const History& history);
 // A regular expression that is these names and no others: "^(a|b/1)$".
 std::string expression_of(const std::vector<std::string>& cases);
 
+// The command with that expression, as a word of a shell, at each {cases}: all cases if none is named.
+std::string with_cases(std::string command, const std::vector<std::string>& cases);
+
 struct PullRequest {
   std::string run;  // prints figures in a checkout; with {cases}, of the cases that match the expression put there
   std::string metric = {};

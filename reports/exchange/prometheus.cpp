@@ -1,9 +1,9 @@
-// Prometheus' text format 0.0.4, for node_exporter's textfile collector, which refuses timestamps on samples.
+// The newest figures and findings of runs as Prometheus' gauges.
 #include "harness/core/utc.h"
 #include "harness/json/json.h"
 #include "reports/diagnosis/diagnosis.h"
 #include "reports/exchange/formats.h"
-#include "reports/render/escape.h"
+#include "reports/exchange/gauges.h"
 
 #include <fmt/format.h>
 
@@ -42,45 +42,17 @@ std::string metric_name(const Metric& metric) {
   return name;
 }
 
-std::string label_value(const std::string& text) {
-  std::string out;
-  for (const char c : printable(text)) {
-    if (c == '\\' || c == '"') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
 std::string case_labels(const Record& record) {
-  return fmt::format("{{case=\"{}\",device=\"{}\",ranks=\"{}\",host=\"{}\"}}", label_value(record.key),
-                     label_value(record.device), record.world_ranks, label_value(host_of(record)));
+  return prometheus_labels({{"case", record.key},
+                            {"device", record.device},
+                            {"ranks", std::to_string(record.world_ranks)},
+                            {"host", host_of(record)}});
 }
-
-// Values by name and labels: a repeated series would make the whole file invalid, so the newest counts.
-class Gauges {
- public:
-  void set(const std::string& name, const std::string& labels, double value, const char* help) {
-    auto& one = all_[name];
-    one.first = help;
-    one.second[labels] = value;
-  }
-  std::string text() const {
-    std::string out;
-    for (const auto& [name, one] : all_) {
-      out += fmt::format("# HELP {} {}\n# TYPE {} gauge\n", name, one.first, name);
-      for (const auto& [labels, value] : one.second) out += fmt::format("{}{} {}\n", name, labels, value);
-    }
-    return out;
-  }
-
- private:
-  std::map<std::string, std::pair<const char*, std::map<std::string, double>>> all_;
-};
 
 }  // namespace
 
 std::string prometheus_text(const RunSet& runs) {
-  Gauges gauges;
+  PrometheusGauges gauges;
   std::set<std::string> hosts;
   each_newest(runs, [&](const MachineRuns&, const Entry& entry) {
     const Record& record = *entry.record;
@@ -95,7 +67,7 @@ std::string prometheus_text(const RunSet& runs) {
         if (metric.value && std::isfinite(*metric.value))
           gauges.set(metric_name(metric), labels, *metric.value, "A figure of assay, the newest of each case.");
     if (const auto when = parse_utc(text_member(entry.run->run, "/started")))
-      gauges.set("assay_run_timestamp_seconds", fmt::format("{{host=\"{}\"}}", label_value(host_of(record))),
+      gauges.set("assay_run_timestamp_seconds", prometheus_labels({{"host", host_of(record)}}),
                  static_cast<double>(*when), "When the newest run started.");
   });
   for (const Diagnosis& one : diagnose(runs, shipped_rules()))
@@ -103,8 +75,8 @@ std::string prometheus_text(const RunSet& runs) {
       double worst = 0;
       for (const RuleResult& fired : one.fired)
         if (host_of(*fired.entry->record) == host) worst = std::max(worst, fired.state == RuleState::bad ? 2.0 : 1.0);
-      gauges.set("assay_finding", fmt::format("{{rule=\"{}\",host=\"{}\"}}", label_value(one.id), label_value(host)),
-                 worst, "A rule of diagnosis: 2 is bad, 1 a warning, 0 neither.");
+      gauges.set("assay_finding", prometheus_labels({{"rule", one.id}, {"host", host}}), worst,
+                 "A rule of diagnosis: 2 is bad, 1 a warning, 0 neither.");
     }
   return gauges.text();
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <map>
 #include <set>
@@ -100,7 +101,9 @@ std::string shell_line(const std::vector<std::string>& words) {
 ToolOutput run_tool(const ToolCommand& command, const std::function<FinishedProcess(const ProcessRun&)>& run) {
   const ResultFiles files(command);
   ToolOutput output;
-  output.started = utc_text(std::time(nullptr));
+  const auto now = std::chrono::system_clock::now();
+  output.started = utc_text(std::chrono::system_clock::to_time_t(now));
+  output.moment = std::chrono::nanoseconds(now.time_since_epoch()).count();
   ProcessRun shell;
   shell.process = {.words = {"/bin/sh", "-c", command.line()}, .variables = variables_of_launcher()};
   shell.limit_seconds = command.limit_seconds;

@@ -4,6 +4,7 @@
 #include "harness/process/run.h"
 #include "reports/exchange/recognise.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -27,6 +28,7 @@ struct ToolOutput {
   std::vector<RecognisedFile> files;  // where figures were found: its output, and files that it wrote
   std::vector<std::string> names;     // of those
   std::string started;                // in UTC
+  std::int64_t moment = 0;            // the same in ns since 1970; 0: it is not known so finely
   std::string problem;                // "ended with code 3"; empty if it succeeded
   Stopped stopped = Stopped::no;
 };

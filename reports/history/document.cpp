@@ -37,6 +37,7 @@ using report::text_cell;
 using report::Tone;
 
 constexpr std::size_t max_pictures = 10;  // events with curves
+constexpr double max_shown = 10;          // of a step, as a share of speed
 constexpr std::size_t max_rows = 1000;    // of a table; the JSON has all
 
 std::string percent(double log_ratio) { return fmt::format("{:+.1f} %", 100 * std::expm1(log_ratio)); }
@@ -313,7 +314,7 @@ Section promise_section(const History& history) {
   report::List list{"promise", {fmt::format("Alarms: {}.", promise(history.options))}};
   std::vector<std::string> families;
   for (const auto& [family, share] : detectable(history))
-    families.push_back(fmt::format("{} {}", family, format_percent(share)));
+    families.push_back(fmt::format("{} {}", family, share > max_shown ? "more than 1000 %" : format_percent(share)));
   list.items.push_back(
       families.empty() ? fmt::format("Detectable: not known before a series has {} nights.", min_nights)
                        : fmt::format("Detectable within 14 nights in 80 % of cases: {}.", fmt::join(families, ", ")));

@@ -40,6 +40,8 @@ std::string night_comment(const History& history, const Outcome& outcome, const 
 // {"schema":1,"events":[..],"suspects":[..],"small":[..],"series_tested":..,"missing":..,"silent":[..],"replaced":[..],"false_alarms_per_night":..,
 //  "detectable":{family: share},..}
 Json history_json(const History& history);
+// Open events as Prometheus' gauges, and of when and of how many series they are known.
+std::string prometheus_events(const History& history);
 // A test for each family and machine, which fails if an event alarms. It is skipped if the family did not arrive or is
 // mostly blind.
 report::TestSuite history_suite(const History& history, const Outcome& outcome);

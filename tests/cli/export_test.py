@@ -9,6 +9,7 @@ import re
 import unittest
 
 from assay_case import AssayCase
+from prometheus_text import parse_prometheus
 
 RUNS = pathlib.Path(__file__).resolve().parents[1] / "runs"
 HOSTILE = 'memory/op="x\\",b=\u001b[31m,c=<i>'
@@ -17,24 +18,6 @@ HOSTILE = 'memory/op="x\\",b=\u001b[31m,c=<i>'
 def metric(name, value, unit, **members):
     return {"name": name, "value": value, "unit": unit, "better": "higher", "ci95": None, "of_peak": None,
             "reference": None, **members}
-
-
-def parse_prometheus(text):
-    """The text format as its specification gives it: {name: {labels: value}}. Fails on what a scraper would refuse."""
-    series = {}
-    for line in text.splitlines():
-        if line.startswith("#"):
-            if not re.fullmatch(r"# (HELP|TYPE) [a-z_:][a-z0-9_:]* .+", line):
-                raise ValueError(line)
-            continue
-        found = re.fullmatch(r'([a-z_:][a-z0-9_:]*)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\} (\S+)', line)
-        if not found:
-            raise ValueError(line)
-        labels = tuple(re.findall(r'([a-z_]+)="((?:[^"\\]|\\.)*)"', found[2]))
-        if labels in series.setdefault(found[1], {}):
-            raise ValueError("twice: " + line)
-        series[found[1]][labels] = float(found[3])
-    return series
 
 
 class Export(AssayCase):

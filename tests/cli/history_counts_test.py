@@ -1,6 +1,7 @@
-"""`history record --counts`: the instructions of a whole command are a series of their own, judged each night by itself; where
+"""`history record --counts`: the instructions of a whole command, or of each of its cases, are series of their own, judged each night by itself; where
 they cannot be counted, that is said and is exit code 3. valgrind is a script here, for both outcomes."""
 
+import csv
 import json
 import os
 import unittest
@@ -16,6 +17,20 @@ for part in 1 2; do
 done
 [ -z "$UNKNOWN" ] || exit 132
 exec "$@" > /dev/null
+"""
+
+# Takes a million instructions for each name in what it prints, which the stand-in for valgrind counts from there.
+BENCH = """#!/bin/sh
+for name in parse/64 sort+stable gone; do
+  if echo "$name" | grep -Eq "$1" || [ -n "$EVERY" ]; then
+    if [ $name = gone ]; then echo "gone failed it crashed"; else echo "$name ${#name} ms lower"; ran="$ran$name"; fi
+  fi
+done
+[ -z "$LOG" ] || echo "==1== I   refs:      ${#ran},000,000" > "$LOG"
+"""
+VALGRIND_OF_BENCH = """#!/bin/sh
+for word; do case "$word" in --log-file=*) log=${word#--log-file=};; --*) ;; *) break;; esac; shift; done
+LOG=$log.1 exec "$@"
 """
 
 
@@ -64,6 +79,30 @@ class Counts(HistoryCase):
             self.assertEqual(done.returncode == 3, "no instructions were counted: " in done.stderr)
             self.assertEqual(done.returncode == 0, "instructions" in self.history("export", "--format", "csv", store=store).stdout)
         self.assertIn("--counts", self.record("--counts", "guess", code=2).stderr)
+
+    def test_each_case_in_a_run_of_its_own(self):
+        (self.dir / "bin/valgrind").write_text(VALGRIND_OF_BENCH)
+        self.write("bench.sh", BENCH).chmod(0o755)
+
+        def instructions(store, how="valgrind", code=0, **env):
+            done = self.history("record", "--counts", how, "--", "./bench.sh {cases}", store=None, code=code,
+                                env={**self.env, **env, "ASSAY_HISTORY": str(self.dir / store)})
+            rows = csv.DictReader(self.history("export", "--format", "csv", store=store).stdout.splitlines())
+            return done, {row["case"]: float(row["value"]) for row in rows if row["metric"] == "instructions"}
+
+        _, found = instructions("a.db")
+        self.assertEqual(found, {"imported/parse/64": 8e6, "imported/sort+stable": 11e6})
+        with self.subTest("a command that does not choose is not counted"):
+            done, found = instructions("b.db", code=3, EVERY="1")
+            self.assertEqual(found, {})
+            self.assertIn("parse/64: the command ran 2 cases instead of it", done.stderr)
+        with self.subTest("without counts all cases run"):
+            self.history("record", "--", "./bench.sh {cases}", store=None, env={**self.env, "ASSAY_HISTORY": str(self.dir / "c.db")})
+            self.assertEqual(len(self.history("export", "--format", "csv", store="c.db").stdout.splitlines()), 3)
+        with self.subTest("by this machine's counter, or why not"):
+            done, found = instructions("d.db", how="perf", code=None)
+            self.assertEqual((done.returncode, len(found)) if found else (3, "parse/64: " in done.stderr),
+                             (0, 2) if found else (done.returncode, True))
 
 
 if __name__ == "__main__":

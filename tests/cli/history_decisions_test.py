@@ -191,7 +191,9 @@ class Templates(HistoryCase):
                     code = 3 if "--max-age" in command else 0
                     done = subprocess.run(["sh", "-c", f'assay() {{ "$ASSAY" "$@"; }}\n{command}'], cwd=folder,
                                           env={**os.environ, "ASSAY": str(pathlib.Path(self.binary).resolve()), "PLAN": "quick",
-                                               "MACHINE": "node1", "GITHUB_SHA": "c1", "CI_COMMIT_SHA": "c1"},
+                                               "MACHINE": "node1", "GITHUB_SHA": "c1", "CI_COMMIT_SHA": "c1",
+                                               "GITHUB_SERVER_URL": "https://github.example", "GITHUB_REPOSITORY": "a/b",
+                                               "CI_PROJECT_URL": "https://gitlab.example/a/b"},
                                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
                     self.assertEqual(done.returncode, code, command + done.stdout + done.stderr)
                     if code == 3:

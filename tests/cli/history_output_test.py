@@ -8,6 +8,7 @@ import unittest
 
 from bench_project import RUN, BenchProject, has_git
 from history_case import CASES, HistoryCase, date, slower
+from prometheus_text import parse_prometheus
 
 URL = "https://git.example/a/b/commit/{commit}"
 
@@ -53,6 +54,50 @@ class Comment(HistoryCase):
                 done = self.history("check", "--commit-url", bad, code=2)
                 self.assertIn("--commit-url", done.stderr)
                 self.assertIn("{commit}", done.stderr)
+
+    def test_prometheus_has_a_gauge_for_each_open_event(self):
+        def gauges(*words, code=0):
+            return parse_prometheus(self.history("export", "--format", "prometheus", *words, code=code).stdout)
+
+        self.add(range(3), commit=hashes)
+        done = self.history("export", "--format", "prometheus", code=3)
+        self.assertIn("no series has 15 nights", done.stderr)
+        self.assertEqual(parse_prometheus(done.stdout)["assay_history_judged_series"], {(): 0})
+        self.add(range(3, 50), step=slower, commit=hashes, facts=lambda machine, night: {"suite": 'a "b"\\'})
+        [event] = self.open_events(self.check(code=1))
+        found = gauges()
+        [(labels, value)] = found["assay_history_open_event"].items()
+        self.assertEqual(value, 1)
+        change = event["changes"][0]
+        self.assertEqual(dict(labels), {"event": event["id"], "kind": "slower", "suite": r'a \"b\"\\', "case": change["case"],
+                                        "metric": "throughput", "host": "node1", "commit": hashes("", 41)})
+        [(labels, ratio)] = found["assay_history_event_speed_ratio"].items()
+        self.assertEqual(labels, (("event", event["id"]),))
+        self.assertAlmostEqual(ratio, 1 + event["shift"]["value"])
+        self.assertEqual(found["assay_history_newest_night_timestamp_seconds"], {(): 86400 * 49 + 1767225600})
+        self.assertEqual(found["assay_history_judged_series"], {(): len(CASES)})
+        for words in (["--series", "memory"], ["--machine", "node2"]):
+            self.assertNotIn("assay_history_open_event", gauges(*words))
+        self.history("ack", event["id"], "--reason", "known")
+        self.assertNotIn("assay_history_open_event", gauges())
+        (self.dir / "no.db").write_text("no store")
+        for store in ("none.db", "no.db"):
+            done = self.history("export", "--format", "prometheus", "--out", "f.prom", store=store, code=None)
+            self.assertIn(done.returncode, (2, 4))
+            self.assertEqual((done.stdout, (self.dir / "f.prom").exists()), ("", False))
+
+    def test_a_suspect_keeps_its_id_and_place(self):
+        suspects = set()
+        for night in range(26):
+            self.add([night], cases=CASES[:2], step=lambda machine, case, night: math.log(0.8) if night >= 22 and case == CASES[0] else 0)
+            if night < 22:
+                continue
+            report = json.loads(self.history("check", "--json", code=None).stdout)
+            found = [(one["id"], one["from"]["night"], one["to"]["night"]) for one in report["suspects"]]
+            self.assertEqual(len(found) + len(self.open_events(report)), 1, night)
+            suspects.update(found)
+        self.assertEqual({one[1:] for one in suspects}, {(date(21), date(22))})
+        self.assertEqual(len(suspects), 1)
 
     def test_instructions_tell_the_code_from_the_machine(self):
         for name, instructions in (("code", 1.3e9), ("machine", 1e9)):

@@ -50,6 +50,16 @@ class Record(BenchProject):
             self.assertIn("compiler", run["facts"])
         self.assertEqual(self.cases(), {(f"imported/{case}", metric) for case in COSTS for metric in ("cpu_time", "real_time")})
 
+    def test_equal_figures_of_two_runs_are_two_runs_and_those_of_a_dated_file_one(self):
+        for _ in range(2):
+            self.record("echo 'parse 12 ms lower'")
+        self.assertEqual(len(self.runs()[0]), 2)
+        self.write("repo/old.json", {"context": {"date": "2026-01-31T02:00:00+00:00"}, "benchmarks": [
+            {"name": "copy", "run_type": "iteration", "real_time": 5, "cpu_time": 5, "time_unit": "ns"}]})
+        added = [self.record("cat old.json").stdout for _ in range(2)]
+        self.assertEqual(len(self.runs()[0]), 3)
+        self.assertIn("already there", added[1])
+
     def test_branch_dirty_files_and_labels(self):
         self.git("checkout", "-q", "-b", "topic")
         self.write("repo/costs.json", {**COSTS, "sort": 1300})

@@ -25,16 +25,18 @@ std::optional<Change> step_tonight(SplitTrack& split, const Options& options) {
   const std::vector<Night>& nights = split.track().nights;
   const std::size_t end = values.size(), now = end - 1, regime = split.starts().size() - 1;
   const std::size_t start = std::max(split.starts().back(), split.settled());
-  for (std::size_t at = now; at > start + min_recent && at + max_tonight > now; --at) {
+  // The first that fits: the reference must hold no night of the step itself.
+  const std::size_t first = std::max(start + min_recent, now - std::min(now, max_tonight)) + 1;
+  for (std::size_t at = first; at <= now; ++at) {
     const std::span<const double> earlier = split.before(split.starts().back(), at);
     const Reference reference(earlier, split.older_than(regime));
-    if (reference.size() < min_nights) return {};
+    if (reference.size() < min_nights) continue;
     const double bound =
         std::max({options.tolerance, split.largest_excursion(reference), suspect_deviations * reference.sigma()});
     const bool up = values[now] > reference.centre();
     const auto is_beyond = [&](double x) { return (up ? 1 : -1) * (x - reference.centre()) > bound; };
-    if (!is_beyond(values[at])) return {};
-    if (is_beyond(values[at - 1])) continue;
+    if (!std::ranges::all_of(split.between(at, end), is_beyond)) continue;
+    if (is_beyond(values[at - 1])) return {};
     const Keys keys = test_step(split.between(at, end), earlier, reference, split.factors(), infinity);
     const Shift shift = hodges_lehmann(split.between(at, end), earlier, keys.inflation);
     return Change{.last_before = nights[at - 1],

@@ -8,7 +8,7 @@ namespace assay::history {
 
 namespace {
 
-constexpr std::uint32_t magic = 0x41484402;  // the last byte is the version
+constexpr std::uint32_t magic = 0x41484403;  // the last byte is the version
 
 // FNV-1a (Fowler, Noll & Vo), which is enough against accidents.
 std::uint64_t checksum(std::string_view bytes) {

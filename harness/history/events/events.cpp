@@ -94,6 +94,14 @@ std::optional<Night> undone_at(const SeriesState& state, const Change& change) {
   return std::nullopt;
 }
 
+// A regime begins with several nights, so at first it may begin before the step that its nights show most clearly.
+Change placed(Change change) {
+  const auto likeliest = std::ranges::max_element(change.gaps, {}, &Change::Gap::weight);
+  if (likeliest != change.gaps.end() && likeliest->after > change.first_after)
+    change.last_before = likeliest->before, change.first_after = likeliest->after;
+  return change;
+}
+
 // Whether `history confirm` has dismissed this change of this series.
 bool is_dismissed(const std::vector<Reported>& reported, const std::string& series, const Change& change) {
   return std::ranges::any_of(reported, [&](const Reported& one) {
@@ -443,9 +451,10 @@ EventSet step_events(const std::vector<TrackedSeries>& series, const std::vector
   for (const Item& item : items) {
     if (item.used || item.group || item.change->stage != Stage::suspect) continue;
     const TrackedSeries& one = series[item.index];
-    Suspect suspect{event_id("suspect", item.change->suspected, one.name), item.index, *item.change,
-                    nights_needed(one, *item.change, threshold)};
-    suspect.dismissed = is_dismissed(reported, one.name, *item.change);
+    const Change change = placed(*item.change);
+    Suspect suspect{event_id("suspect", change.same_night ? change.first_after : change.suspected, one.name),
+                    item.index, change, nights_needed(one, change, threshold)};
+    suspect.dismissed = is_dismissed(reported, one.name, change);
     set.suspects.push_back(std::move(suspect));
   }
   std::ranges::stable_sort(set.suspects, [](const Suspect& a, const Suspect& b) { return a.change.p < b.change.p; });

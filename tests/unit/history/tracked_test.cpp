@@ -140,6 +140,7 @@ TEST(TrackedSeries, SplitsSeriesByAFact) {
 TEST(TrackedSeries, CountsKeepEveryDigitAndNought) {
   EXPECT_TRUE(store::is_count("instructions", "1"));
   EXPECT_TRUE(store::is_count("anything", "count"));
+  EXPECT_TRUE(store::is_count("planned_memory", "B"));
   EXPECT_FALSE(store::is_count("time", "s"));
   store::SeriesIdentity count, time;
   count.metric = "allocations";
