@@ -1,7 +1,10 @@
 // assay size: which machines hold a model, and how long and at what cost they train it, before any is rented.
 #include "cli/command.h"
+#include "cli/files.h"
 #include "cli/options.h"
+#include "harness/core/error.h"
 #include "harness/core/words.h"
+#include "harness/device/device.h"
 #include "harness/json/json.h"
 #include "reports/sizing/sizing.h"
 #include "workloads/estimate/formula_search.h"
@@ -17,11 +20,23 @@ namespace {
 using namespace report::sizing;
 
 struct SizeOptions : SizeFlags {
+  bool last = false;
   Outputs outputs;
 };
 
-ExitCode run_size(const SizeOptions& flags) {
+ThisMachine look_at_machine(bool gpu) {
+  const CudaProbe probe = gpu ? probe_cuda() : CudaProbe{.gpus = 1, .problem = {}};
+  if (!probe.problem.empty())
+    throw Error("size: --hardware here: the run is of GPUs, which cannot be used: " + probe.problem, ExitCode::no_data);
+  const DeviceInfo info = make_device(gpu ? DeviceKind::cuda : DeviceKind::cpu, 0)->info();
+  return {.device = info.name, .memory_bytes = info.memory_bytes, .devices = probe.gpus};
+}
+
+ExitCode run_size(SizeOptions flags) {
+  if (flags.last && !flags.from.empty()) throw UsageError("size: --last and --from both name runs; give one of them");
+  if (flags.last) flags.from = last_runs("size", 1);
   SizeRequest request = read_request(flags);
+  request.look = look_at_machine;
   const estimate::Asked asked{.model = flags.model, .sets = flags.sets, .hardware = std::nullopt};
   std::optional<estimate::LayoutSearch> exact;
   std::optional<estimate::FormulaSearch> formula;
@@ -68,7 +83,8 @@ Command size_command(CLI::App& root) {
       ->type_name("N");
   app->add_option("--max-usd", options->max_usd, "USD that the training may cost")->type_name("USD");
   app->add_option("--deadline", options->deadline, "Hours that it may take")->type_name("HOURS");
-  app->add_option("--hardware", options->hardware, "Sheets by name or file; default: all GPUs of configs/hardware")
+  app->add_option("--hardware", options->hardware,
+                  "Sheets by name or file, or here; default: all GPUs of configs/hardware")
       ->type_name("A,B");
   app->add_option("--count", options->count,
                   "How many GPUs: 8,64, or a range with the powers of two in it; default: 1..64")
@@ -81,6 +97,7 @@ Command size_command(CLI::App& root) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("--from", options->from, "Run directories with measured steps of this model")->type_name("DIR");
+  app->add_flag("--last", options->last, "The newest run in runs/, instead of --from");
   app->add_option("--anchor", options->anchors, "Speed of one GPU in your own framework: h100-sxm=9600")
       ->type_name("MACHINE=TOKENS_PER_S")
       ->expected(1)

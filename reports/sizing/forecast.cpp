@@ -1,6 +1,7 @@
 #include "reports/sizing/forecast.h"
 
 #include "reports/cost/cost.h"
+#include "reports/sizing/here.h"
 
 #include <fmt/format.h>
 
@@ -144,7 +145,8 @@ StepTime from_sheet(const HardwareSheet& sheet, const Work& work, std::int64_t g
   StepTime step{{least_seconds(sheet, work), std::nullopt}, Basis::sheet, {}};
   const std::vector<const PublishedRun*> runs = runs_like(sheet, work, gpus, published);
   if (runs.empty()) {
-    step.source = fmt::format("a lower bound from {}'s sheet; no upper one: nothing like it is published", sheet.name);
+    step.source = fmt::format("a lower bound from {}; no upper one: nothing like it is published",
+                              sheet.name == here_name ? "the rates measured here" : sheet.name + "'s sheet");
     return step;
   }
   const auto slowest = *std::ranges::min_element(
@@ -193,7 +195,8 @@ StepTime forecast(const HardwareSheet& sheet, std::span<const HardwareSheet> she
   const HardwareSheet* best_from = &sheet;
   for (const Measured& each : measured) {
     const auto from = std::ranges::find(sheets, each.hardware, &HardwareSheet::name);
-    if (from == sheets.end()) continue;
+    // Rates that were measured here and those of other sheets are no ratio of like to like.
+    if (from == sheets.end() || from->name == here_name || sheet.name == here_name) continue;
     const auto step = from_other(*from, sheet, each, work, gpus, published);
     const auto width = [](const StepTime& one) { return *one.seconds.high / one.seconds.low; };
     if (!step || (best && width(*step) >= width(*best))) continue;

@@ -73,6 +73,7 @@ struct Published {
   double hours_lost = 0;       // of work by each
   PublishedShare scaling;      // what of a rank's speed remains at another number of ranks
   std::vector<PyTorchRatio> beside_pytorch;
+  std::optional<PublishedShare> here;  // of the peak that was measured on this machine; not from the file
 };
 
 // Throws UsageError that lists every error of the file with its place.

@@ -4,6 +4,7 @@
 #include "harness/runs/machine_kind.h"
 #include "harness/runs/why_left_out.h"
 #include "reports/scaling/estimate.h"
+#include "reports/sizing/here.h"
 
 #include <fmt/format.h>
 
@@ -69,7 +70,7 @@ Speeds speeds_of(const RunSet& runs, const std::string& model, const std::string
     const auto speed = speed_of(record);
     if (!speed || why_left_out(record) || record.ranks.empty()) continue;
     const std::string& device = record.ranks.front().device;
-    const HardwareSheet* sheet = find_hardware(sheets, device);
+    const HardwareSheet* sheet = sheet_of_record(record, sheets);
     if (!sheet) {
       unknown.insert(device);
       continue;

@@ -6,6 +6,7 @@
 #include "harness/core/units.h"
 #include "reports/cost/cost.h"
 #include "reports/sizing/candidates.h"
+#include "reports/sizing/here.h"
 
 #include <fmt/format.h>
 
@@ -103,8 +104,17 @@ std::vector<HardwareSheet> read_hardware_list(const std::string& list) {
 
 SizeRequest read_request(const SizeFlags& flags) {
   SizeRequest request;
-  request.gpus = read_gpus(flags.count);
-  request.hardware = read_hardware_list(flags.hardware);
+  request.count_given = !flags.count.empty();
+  request.gpus = read_gpus(request.count_given ? flags.count : "1..64");
+  std::vector<std::string> words;
+  if (!flags.hardware.empty()) words = split_commas(flags.hardware);
+  request.here = std::erase(words, here_name) > 0;
+  if (request.here && flags.from.empty())
+    throw UsageError(
+        "size: --hardware here: needs the rates that a run measured on this machine: `assay run quick`, then "
+        "--last, or --from with its directory");
+  if (flags.hardware.empty()) request.hardware = read_hardware_list("");
+  for (const std::string& word : words) request.hardware.push_back(hardware_named(word));
   request.sheets = shipped_hardware();
   check_sets(flags.sets);
   request.items = read_count("size: --tokens", flags.tokens);

@@ -4,6 +4,7 @@
 #include "harness/machine/hardware.h"
 #include "reports/cost/price.h"
 #include "reports/sizing/forecast.h"
+#include "reports/sizing/here.h"
 
 #include <cstdint>
 #include <optional>
@@ -14,7 +15,7 @@ namespace assay::report::sizing {
 
 // As typed; empty: not given.
 struct SizeFlags {
-  std::string model, tokens, max_usd, deadline, hardware, count = "1..64", prices;
+  std::string model, tokens, max_usd, deadline, hardware, count, prices;  // count: 1..64 unless given
   std::vector<std::string> sets, from, anchors;
 };
 
@@ -22,6 +23,9 @@ struct SizeRequest {
   double items = 0;                        // tokens or images of the whole training
   std::optional<double> budget, deadline;  // USD, hours
   std::vector<std::int64_t> gpus;          // ascending
+  bool count_given = false;                // else they are the usual ones
+  bool here = false;                       // also this machine, whose sheet the runs give
+  LookAtMachine look;                      // needed then
   std::vector<HardwareSheet> hardware;     // that is tried
   std::vector<HardwareSheet> sheets;       // all that are known
   std::vector<Measured> measured;          // by the user

@@ -2,6 +2,7 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "reports/sizing/here.h"
 #include "reports/sizing/records.h"
 
 #include <fmt/format.h>
@@ -26,6 +27,7 @@ class Sizing {
     answer_.deadline = asked_.deadline;
     answer_.remarks = asked_.remarks;
     answer_.published = asked_.published;
+    if (asked_.here) measure_here(*runs);
     if (runs) read_speeds(*runs);
   }
 
@@ -49,12 +51,21 @@ class Sizing {
   }
 
  private:
+  void measure_here(const RunSet& runs) {
+    Here here = measured_here(runs, asked_.look, answer_.precision, answer_.seq <= 0);
+    devices_here_ = here.devices;
+    answer_.published.here = std::move(here.reached);
+    answer_.remarks.insert(answer_.remarks.end(), here.remarks.begin(), here.remarks.end());
+    asked_.hardware.insert(asked_.hardware.begin(), here.sheet);
+    asked_.sheets.insert(asked_.sheets.begin(), std::move(here.sheet));  // wins over one that also matches the device
+  }
+
   void read_speeds(const RunSet& runs) {
     const Speeds speeds = speeds_of(runs, answer_.model, answer_.precision, answer_.seq, asked_.sheets);
     asked_.measured.insert(asked_.measured.end(), speeds.measured.begin(), speeds.measured.end());
     for (const std::string& device : speeds.unknown_devices)
       answer_.remarks.push_back(fmt::format("records of {} were not used: no sheet describes it", one_line(device)));
-    if (!speeds.measured.empty()) return;
+    if (!speeds.measured.empty() || asked_.here) return;
     throw Error(
         fmt::format("size: --from: no figure that counts of {} in {}{} on hardware with a sheet in {}",
                     one_line(answer_.model), answer_.precision,
@@ -76,6 +87,10 @@ class Sizing {
   }
 
   void judge(const HardwareSheet& sheet, std::int64_t gpus) {
+    if (sheet.name == here_name && gpus > devices_here_) {
+      if (asked_.count_given) reject(sheet, gpus, fmt::format("this machine has {}", devices_here_));
+      return;
+    }
     if (!peak_of(sheet, answer_.precision))
       return reject(sheet, gpus, fmt::format("its sheet has no peak in {}", answer_.precision), false);
     if (!sheet.memory_bytes) return reject(sheet, gpus, "its sheet has no memory_bytes", false);
@@ -137,9 +152,9 @@ class Sizing {
     std::optional<std::uint64_t> least_bytes;
     for (const HardwareSheet& sheet : asked_.hardware) {
       if (!peak_of(sheet, answer_.precision) || !sheet.memory_bytes) continue;
-      const parallel::Held held = planner_.on(sheet, most);
+      const parallel::Held held = planner_.on(sheet, sheet.name == here_name ? asked_.gpus.front() : most);
       if (held.fits) continue;
-      if (const auto more = planner_.fewest_above(sheet, most))
+      if (const auto more = sheet.name == here_name ? std::nullopt : planner_.fewest_above(sheet, most))
         answer_.would.push_back(fmt::format("{} x {}: --count {}", sheet.name, *more, *more));
       least_bytes = std::min(least_bytes.value_or(held.total_bytes), held.total_bytes);
     }
@@ -156,6 +171,7 @@ class Sizing {
 
   SizeRequest asked_;
   const Planner& planner_;
+  std::int64_t devices_here_ = 0;
   std::optional<Needed> hours_needed_, usd_needed_;
   SizeAnswer answer_;
 };

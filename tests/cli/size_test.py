@@ -1,8 +1,10 @@
 """assay size: which machines hold a model, ranges of time and cost, what is said without records, bad input."""
 
 import json
+import os
 import pathlib
 import re
+import socket
 import unittest
 
 from assay_case import AssayCase
@@ -56,6 +58,58 @@ class Size(AssayCase):
         self.assertEqual((one["price"]["machine"], one["price"]["date"]), ("gpu-h100-sxm_8gpu-128vcpu-1600gb", "2025-08-25"))
         self.assertIsNone(one["assay_over_pytorch"])
         self.assertLessEqual(one["total_bytes"], one["memory_bytes"])
+
+    def measured_here(self, host=None, device=None, training=True, name="here"):
+        """A run with rates of this machine: 4e11 FLOP/s in bf16, 5e10 B/s, and a training at an eighth of that rate."""
+        host = host or os.environ.get("ASSAY_HOST") or socket.gethostname()
+        rank = {"rank": 0, "host": host, "device": device or "a CPU"}
+        shared = {"schema": 2, "world": {"ranks": 1}, "status": "ok", "device": "cpu", "ranks": [rank]}
+        metric = lambda name, value, unit: {"name": name, "value": value, "unit": unit}
+        records = [
+            {**shared, "key": "gemm/dtype=bf16/m=2048/n=2048/k=2048", "family": "gemm",
+             "params": {"dtype": "bf16", "m": 2048, "n": 2048, "k": 2048}, "metrics": [metric("throughput", 4e11, "FLOP/s")]},
+            {**shared, "key": "memory/op=read/bytes=134217728/threads=all", "family": "memory",
+             "params": {"op": "read", "bytes": 134217728, "threads": "all"}, "metrics": [metric("bandwidth", 5e10, "B/s")]}]
+        if training:
+            records.append({**shared, "key": "transformer/model=gpt2-tiny/precision=bf16", "family": "transformer",
+                            "params": {"model": "gpt2-tiny", "precision": "bf16", "seq": 128},
+                            "metrics": [metric("throughput", 2e4, "tokens/s"), metric("model_flops", 5e10, "FLOP/s")]})
+        return self.run_dir(*records, name=name)
+
+    def test_here_is_this_machine_by_its_own_rates(self):
+        read = self.size("--hardware", "here", "--from", self.measured_here(), model="gpt2-124m", tokens="1e9")
+        one, = read["ranked"]
+        self.assertEqual((one["hardware"], one["gpus"], one["basis"]), ("here", 1, "sheet"))
+        self.assertIsNone(one["step_seconds"]["high"])
+        expected = one["expected"]["step_seconds"]
+        # Between all of the rate and an eighth of it; the value is the geometric mean.
+        self.assertAlmostEqual(expected["high"] / expected["low"], 8, places=6)
+        self.assertAlmostEqual(expected["value"] / expected["low"], 8 ** 0.5, places=6)
+        self.assertLessEqual(one["step_seconds"]["low"], expected["low"])
+        self.assertLessEqual(one["total_bytes"], one["memory_bytes"])
+        self.assertTrue(any("reached 400 GFLOP/s in bf16" in remark for remark in read["remarks"]), read["remarks"])
+        # Another number of GPUs than this machine has, and a model that no machine of one process holds.
+        read = self.size("--hardware", "here", "--count", "1,8", "--from", "here", model="gpt2-124m", tokens="1e9")
+        self.assertEqual([(each["gpus"], each["reason"]) for each in read["rejected"]], [(8, "this machine has 1")])
+
+    def test_here_says_what_it_does_not_know(self):
+        self.measured_here(training=False)
+        read = self.size("--hardware", "here", "--from", "here", model="gpt2-124m", tokens="1e9")
+        self.assertIsNone(read["ranked"][0]["expected"])
+        self.assertTrue(any("no training in bf16" in remark for remark in read["remarks"]), read["remarks"])
+        self.measured_here(host="elsewhere", name="theirs")
+        for words, code, text in [
+                ([], 2, "--hardware here: needs the rates"),
+                (["--last"], 2, "runs/ holds 0 runs"),
+                (["--last", "--from", "here"], 2, "give one of them"),
+                (["--from", "here", "--hardware", "here,"], 2, "unknown hardware sheet"),
+                (["--from", "theirs"], 3, "only of elsewhere; measure this machine"),
+                (["--from", "here", "--set", "precision=f32"], 3, "or --set precision=bf16, which was measured")]:
+            with self.subTest(words=words):
+                hardware = [] if "--hardware" in words else ["--hardware", "here"]
+                done = self.assay("size", "gpt2-124m", "--tokens", "1e9", *hardware, *words)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(text, done.stderr)
 
     def test_the_order_is_what_published_runs_make_likely(self):
         words = ["--set", "seq=4096", "--hardware", "a100-sxm-80gb,h100-sxm,h200-sxm", "--count", "8,64"]

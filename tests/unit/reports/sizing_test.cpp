@@ -101,14 +101,14 @@ TEST(Sizing, TheExpectedUtilizationIsTheMeanOfTheNearest) {
   const double factor = std::pow(2, 2.0 / 3);
   EXPECT_NEAR(expected->value.interval->low, std::sqrt(0.08) / factor, 1e-12);
   EXPECT_NEAR(expected->value.interval->high, std::sqrt(0.08) * factor, 1e-12);
-  // One at four times the GPUs counts half as much, as two doublings of GPUs are 1 away.
+  // One at four times the GPUs counts a third as much, as two doublings of GPUs are 2 away.
   published.training.push_back(run_on("small", 0.1, 32));
   const double sum = 2 * std::log(0.2) + 2 * std::log(0.4);
   expected = expected_utilization(small, sheets, work_of(), 8, published);
-  EXPECT_NEAR(expected->value.value, std::exp((sum + std::log(0.1) / 2) / 4.5), 1e-12);
-  // There, it counts in full and the others half.
+  EXPECT_NEAR(expected->value.value, std::exp((sum + std::log(0.1) / 3) / (4 + 1.0 / 3)), 1e-12);
+  // There, it counts in full and the others a third.
   expected = expected_utilization(small, sheets, work_of(), 32, published);
-  EXPECT_NEAR(expected->value.value, std::exp((sum / 2 + std::log(0.1)) / 3), 1e-12);
+  EXPECT_NEAR(expected->value.value, std::exp((sum / 3 + std::log(0.1)) / (1 + 4.0 / 3)), 1e-12);
 }
 
 TEST(Sizing, NothingIsExpectedWhereNothingLikeItIsPublished) {
@@ -157,7 +157,7 @@ TEST(Sizing, AMeasuredSpeedIsWhatIsExpectedThere) {
   EXPECT_DOUBLE_EQ(at(8).interval->low, 1.6);
   // At 32 GPUs, times the ratio of what is published.
   const double sum = 2 * std::log(0.2) + 2 * std::log(0.4);
-  const double ratio = std::exp((sum / 2 + std::log(0.1)) / 3 - (sum + std::log(0.1) / 2) / 4.5);
+  const double ratio = std::exp((sum / 3 + std::log(0.1)) / (1 + 4.0 / 3) - (sum + std::log(0.1) / 3) / (4 + 1.0 / 3));
   EXPECT_NEAR(at(32).value, 2 / ratio, 1e-12);
 }
 
@@ -357,13 +357,24 @@ TEST_F(ShippedSizing, PublishedLossesOfMoreGpusEnter) {
 
 // docs/sizing.md quotes what this prints.
 TEST_F(ShippedSizing, WhatIsExpectedHoldsForRunsThatAreLeftOut) {
-  const LeftOut found = leave_one_out(sheets, published);
+  const std::vector<PriceFile> files = price_files(std::nullopt);
+  const LeftOut found = leave_one_out(sheets, published, [&](const std::string& hardware) -> std::optional<double> {
+    constexpr std::int64_t gpus = 8;
+    const auto offer = cheapest(files, sheet_named(hardware), gpus);
+    return offer ? std::optional(offer->usd_per_hour / gpus) : std::nullopt;
+  });
+  const double pairs = std::max(1, found.pairs);
   std::printf(
-      "%d of %d runs that were left out are within what is expected, whose high end is %.2f times its low end\n",
-      found.held, found.runs, found.width);
+      "left out in turn: %d of %d runs within the range (%.0f %%), median width %.2f, median error %.1f %%; cheaper of "
+      "%d pairs: right or tied %.1f %%, tied %.1f %%\n",
+      found.held, found.runs, 100.0 * found.held / found.runs, found.width, 100 * found.error, found.pairs,
+      100 * (found.right + found.tied) / pairs, 100 * found.tied / pairs);
   EXPECT_GE(found.runs, 30);
-  EXPECT_GE(found.held, 0.75 * found.runs);
-  EXPECT_LE(found.width, 2.6);
+  EXPECT_GE(found.held, 0.9 * found.runs);
+  EXPECT_LE(found.width, 2.1);
+  EXPECT_LE(found.error, 0.25);
+  EXPECT_GE(found.pairs, 100);
+  EXPECT_GE(found.right + found.tied, 0.95 * found.pairs);
 }
 
 // The same software and model on two machines: the peaks alone would say 3.17 where fms-fsdp measured 2.55.
