@@ -126,7 +126,7 @@ std::span<const ImportFormat> import_formats() {
       {"nccl-tests", "its JSON, or the tables that it prints, in a log", read_nccl_tests},
       {"rccl-tests", "the same of AMD's", read_rccl_tests},
       {"superbench", "results-summary.jsonl", read_superbench},
-      {"nvbandwidth", "its JSON", read_nvbandwidth},
+      {"nvbandwidth", "its JSON, or the text that it prints", read_nvbandwidth},
       {"bmf", "Bencher Metric Format", read_bmf},
       {"asv", "airspeed velocity's results of one commit", read_asv},
       {"hyperfine", "its JSON", read_hyperfine},

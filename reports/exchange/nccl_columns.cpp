@@ -60,8 +60,8 @@ NcclWords words_in(const std::string& line) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
-// Cuts what launchers put before each line: "[1,0]<stdout>:", "(head, rank=0, pid=12) ", "0: ", "node1 | ", times. The
-// first date goes into `time`.
+// Cuts what launchers put before each line: "[1,0]<stdout>:", "(head, rank=0, pid=12) ", "0: ", "node1 0: ", "node1 |
+// ", times. The first date goes into `time`.
 void strip_prefixes(std::string& line, std::string& time) {
   for (bool more = true; more;) {
     more = false;
@@ -99,6 +99,9 @@ void strip_prefixes(std::string& line, std::string& time) {
       cut = blank;
     } else if (line.compare(blank, 3, " | ") == 0) {
       cut = blank + 3;
+    } else if (const std::size_t colon = line.find_first_not_of("0123456789", blank + 1);
+               colon != line.npos && colon > blank + 1 && line.compare(colon, 2, ": ") == 0) {
+      cut = colon + 1;  // "node1 0: ", host and rank
     }
     if (cut > 0 && cut <= line.size()) line.erase(0, cut), more = true;
   }

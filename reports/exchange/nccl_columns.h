@@ -27,8 +27,8 @@ std::optional<T> number_in(const std::string& word, bool glued = false) {
   return glued && text ? std::optional(value) : std::nullopt;
 }
 
-// Cuts what launchers put before each line: "[1,0]<stdout>:", "(head, rank=0, pid=12) ", "0: ", "node1 | ", times. The
-// first date goes into `time`.
+// Cuts what launchers put before each line: "[1,0]<stdout>:", "(head, rank=0, pid=12) ", "0: ", "node1 0: ", "node1 | ",
+// times. The first date goes into `time`.
 void strip_prefixes(std::string& line, std::string& time);
 
 struct NcclColumn {

@@ -34,6 +34,7 @@ class LogReader {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
       ++number_;
+      if (line.ends_with('\r')) line.pop_back();
       try {
         read_line(line.find('\x1b') == line.npos ? line : visible_text(line));
       } catch (const UsageError& error) {
@@ -53,6 +54,7 @@ class LogReader {
   }
 
   void read_line(std::string line) {
+    if (line.find("rccl-tests: Version ") != line.npos) return;
     strip_prefixes(line, log_.time);
     const std::size_t first = line.find_first_not_of(" \t\r");
     if (first == line.npos) return;

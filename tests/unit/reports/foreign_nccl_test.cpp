@@ -37,7 +37,7 @@ TEST(NcclLog, PrefixesOfLaunchersAreStripped) {
   for (const std::string prefix :
        {"[1,0]<stdout>:", "[1,0]<stdout>: ", "(head, rank=0, pid=12) ", "2026-01-31T12:00:00.5Z ", "0: ", "node1 | ",
         "[2026-01-31 12:00:00,123] ", "2026-01-31 12:00:00 ", "2026-01-31T12:00:00Z stdout F ",
-        "[pod/worker-0/main] [1,0]<stdout>:", "12:00:01.5 ", "[0] "}) {
+        "[pod/worker-0/main] [1,0]<stdout>:", "12:00:01.5 ", "[0] ", "x3005c0s13b0n0 0: "}) {
     std::string text;
     for (const std::string& line : {std::string("# Collective test starting: all_reduce_perf\n"),
                                     nccl_header.substr(0, nccl_header.find('\n') + 1), row(8, 3)})
