@@ -2,6 +2,7 @@
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/figures/direction.h"
+#include "harness/figures/mentions.h"
 #include "harness/figures/quantity.h"
 #include "harness/json/json.h"
 #include "reports/exchange/foreign.h"
