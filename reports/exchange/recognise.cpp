@@ -4,6 +4,7 @@
 #include "harness/core/text.h"
 #include "harness/json/json.h"
 #include "reports/exchange/foreign.h"
+#include "reports/exchange/nccl_columns.h"
 
 #include <fmt/format.h>
 
@@ -14,8 +15,9 @@
 namespace assay::report {
 
 const char* const recognised_formats =
-    "the JSON of Google Benchmark, pytest-benchmark, asv, hyperfine and nvbandwidth, and lines \"name value unit "
-    "better\"";
+    "the JSON of Google Benchmark, pytest-benchmark, asv and hyperfine, what nvbandwidth and nccl-tests print, and "
+    "lines "
+    "\"name value unit better\"";
 
 namespace {
 
@@ -92,15 +94,30 @@ std::optional<RecognisedFile> read_document(const std::string& text, const std::
   return found;
 }
 
+// The tables of nvbandwidth and nccl-tests.
+std::optional<RecognisedFile> read_tables(const std::string& text, const std::string& file) {
+  if (text.find("nvbandwidth Version:") != text.npos) return read("nvbandwidth", text, file);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("busbw") != line.npos && NcclColumns::is_header(words_in(line)))
+      return read("nccl-tests", text, file);
+  return std::nullopt;
+}
+
+std::optional<RecognisedFile> read_tool_output(const std::string& text, const std::string& file) {
+  auto found = read_document(text, file);
+  return found ? std::move(found) : read_tables(text, file);
+}
+
 }  // namespace
 
 std::optional<RecognisedFile> recognise(const std::string& text, const std::string& file) {
-  if (auto found = read_document(text, file)) return found;
+  if (auto found = read_tool_output(text, file)) return found;
   return has_line(text) ? read("lines", text, file) : std::nullopt;
 }
 
 std::optional<ab::ToolFigures> read_tool(const std::string& text, const std::string& file) {
-  auto found = read_document(text, file);
+  auto found = read_tool_output(text, file);
   if (!found) return std::nullopt;
   return ab::ToolFigures{std::string(found->format), std::move(found->contents)};
 }

@@ -19,7 +19,7 @@ struct RecognisedFile {
 };
 
 // Reads the JSON of gbench, pytest-benchmark, asv, hyperfine or nvbandwidth, whatever a program printed before and
-// after it, or else lines "name value unit better". Of Google Benchmark's that ends early, as of a program that
+// after it, or else the tables of nvbandwidth or nccl-tests, or else lines "name value unit better". Of Google Benchmark's that ends early, as of a program that
 // crashed, the benchmarks that are whole count. Absent for any other text. Throws UsageError "FILE: ..." for a text
 // that begins as one of these and is wrong.
 std::optional<RecognisedFile> recognise(const std::string& text, const std::string& file);

@@ -95,6 +95,15 @@ class Record(BenchProject):
         with self.subTest("a folder of the tool"):
             self.record("mkdir -p .benchmarks/x && cp pytest.in .benchmarks/x/0001.json")
             self.assertIn("imported/test_a.py::test_a", {one["key"] for one in self.runs()[1]})
+        for tool, text, key in (
+                ("nvbandwidth", "nvbandwidth Version: v0.8\nRunning h2d.\nCPU(row) -> GPU(column) bandwidth (GB/s)\n  0\n 0 5\n",
+                 "imported/h2d/row=0/column=0"),
+                ("nccl-tests", "# Collective test starting: all_reduce_perf\n# size count type redop root time algbw busbw #wrong\n"
+                               " 8 2 float sum -1 5.0 1.0 1.5 0\n", "imported/all_reduce/float/sum/bytes=8/out_of_place")):
+            with self.subTest(tool):
+                self.write("repo/printed", text)
+                self.record("cat printed")
+                self.assertIn(key, {one["key"] for one in self.runs()[1]})
         with self.subTest("lines"):
             self.record("echo parse 3 ms lower; echo sort failed wrong order")
             self.assertIn("imported/parse", {one["key"] for one in self.runs()[1]})

@@ -317,13 +317,16 @@ class Import(AssayCase):
                 ("nvbandwidth", {"nvbandwidth": {"testcases": [
                     {"name": "h2d", "status": "Passed", "bandwidth_description": "bandwidth (GB/s)", "bandwidth_matrix": [["5"]]}]}},
                  (("h2d/row=0/column=0", "bandwidth"), (5e9, "B/s", "higher"))),
+                ("nvbandwidth", "Running h2d.\nCPU(row) -> GPU(column) bandwidth (GB/s)\n   0\n 0 5.00\n\nSUM h2d 5.00\n",
+                 (("h2d/row=0/column=0", "bandwidth"), (5e9, "B/s", "higher"))),
                 ("rccl-tests", NCCL_TABLE, (("f/float/sum/bytes=1073741824/in_place", "busbw"), (458.30e9, "B/s", "higher"))),
                 ("otava", "time,a_latency\n2026-01-01,5\n", (("a_latency", "value"), (5, "1", "lower")))):
             with self.subTest(format):
                 self.write("f", text)
-                done = self.assay("import", format, "f", "--out", format)
+                out = f"{format}-{isinstance(text, str)}"
+                done = self.assay("import", format, "f", "--out", out)
                 self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertEqual(self.figures(format)[figure[0]], figure[1])
+                self.assertEqual(self.figures(out)[figure[0]], figure[1])
 
     def test_a_machine_twice_in_a_file_is_two_runs(self):
         self.write("s.jsonl", '{"node": "a", "x/rate": 1}\n{"node": "a", "x/rate": 2}\n')

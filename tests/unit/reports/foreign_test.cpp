@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <sstream>
+
 namespace assay::report {
 namespace {
 
@@ -203,6 +205,79 @@ TEST(Csv, ItsTimesAreReadAndItsWorldsApart) {
 TEST(Nvbandwidth, AnErrorBeforeTheFirstTestIsOfTheWhole) {
   const auto figures = read_format("nvbandwidth", R"({"nvbandwidth": {"error": "no GPU", "testcases": []}})").figures();
   EXPECT_EQ(figure_of(figures, "nvbandwidth", "").reason, "no GPU");
+}
+
+TEST(Nvbandwidth, TheTextThatItPrintsIsRead) {
+  const std::string text = R"(nvbandwidth Version: v0.6
+Built from Git version:
+
+CUDA Runtime Version: 12040
+CUDA Driver Version: 12040
+Driver Version: 550.54.15
+
+Device 0: NVIDIA GH200 480GB (00000009:01:00)
+
+Running host_to_device_memcpy_ce.
+memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)
+           0         1
+ 0     55.20     55.25
+
+SUM host_to_device_memcpy_ce 110.45
+COEFFICIENT_OF_VARIATION host_to_device_memcpy_ce 0.00
+
+Waived:
+Waived:
+Running device_to_device_memcpy_read_ce.
+memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)
+           0         1
+ 0       N/A    276.07
+ 1    276.36
+
+SUM device_to_device_memcpy_read_ce 552.43
+
+Running host_device_latency_sm.
+memory latency SM CPU(row) <-> GPU(column) (ns)
+           0
+ 0    772.50
+
+Running device_local_copy.
+[CUDA_ERROR_OUT_OF_MEMORY] out of memory in expression cuMemAlloc(...)
+Running multinode_copy.
+Waived: one node only
+Running cut_off.
+)";
+  for (const std::string prefix : {"", "[1,0]<stdout>:", "n1 0: "}) {
+    std::string log;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) log += prefix + line + "\r\n";
+    const ForeignFile file = read_format("nvbandwidth", log);
+    EXPECT_THAT(values_of(file),
+                UnorderedElementsAre(
+                    Pair("host_to_device_memcpy_ce bandwidth", 110.45e9),
+                    Pair("host_to_device_memcpy_ce/row=0/column=0 bandwidth", 55.2e9),
+                    Pair("host_to_device_memcpy_ce/row=0/column=1 bandwidth", 55.25e9),
+                    Pair("device_to_device_memcpy_read_ce bandwidth", 552.43e9),
+                    Pair("device_to_device_memcpy_read_ce/row=0/column=1 bandwidth", 276.07e9),
+                    Pair("host_device_latency_sm/row=0/column=0 latency", testing::DoubleNear(772.5e-9, 1e-15))))
+        << prefix;
+    EXPECT_EQ(file.not_read, 1u);
+    EXPECT_THAT(file.first_not_read, HasSubstr("276.36"));
+    EXPECT_THAT(file.remarks, ElementsAre(HasSubstr("2 tests waived, which nvbandwidth does not name")));
+    const auto figures = file.figures();
+    EXPECT_THAT(figure_of(figures, "device_local_copy", "").reason, HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
+    EXPECT_EQ(figure_of(figures, "multinode_copy", "").status, Status::skipped);
+    EXPECT_EQ(figure_of(figures, "cut_off", "").reason, "it printed no figure");
+    const Json& environment = file.runs.at(0).about.environment;
+    EXPECT_EQ(text_member(environment.at("gpus").at(0), "/name"), "NVIDIA GH200 480GB");
+    EXPECT_EQ(text_member(environment, "/libraries/cuda"), "12.4");
+    EXPECT_EQ(text_member(environment, "/drivers/nvidia"), "550.54.15");
+  }
+  try {
+    read_format("nvbandwidth", "no such table\n");
+    ADD_FAILURE();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("neither nvbandwidth's JSON (-j) nor the text that it prints"));
+  }
 }
 
 TEST(Csv, AnIntervalUpsideDownIsRefused) {
