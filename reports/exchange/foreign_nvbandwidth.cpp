@@ -99,10 +99,8 @@ class TextReader {
     for (std::string line; std::getline(lines, line);) {
       ++number_;
       line = visible_text(line);
-      if (read_line(line)) continue;
       std::string time;
-      strip_prefixes(line, time);
-      read_line(line);
+      while (!read_line(line) && strip_prefix(line, time)) continue;
     }
     end_test();
     if (results_.tests.empty() && unnamed_ == 0)
@@ -111,7 +109,8 @@ class TextReader {
                       "\"Running TEST.\"",
                       file_));
     if (unnamed_ > 0)
-      figures_.remark(fmt::format("{}: {} waived, which nvbandwidth does not name", file_, plural(static_cast<std::int64_t>(unnamed_), "test")));
+      figures_.remark(fmt::format("{}: {} waived, which nvbandwidth does not name", file_,
+                                  plural(static_cast<std::int64_t>(unnamed_), "test")));
     return std::move(results_);
   }
 

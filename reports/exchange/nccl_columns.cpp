@@ -60,51 +60,52 @@ NcclWords words_in(const std::string& line) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
-// Cuts what launchers put before each line: "[1,0]<stdout>:", "(head, rank=0, pid=12) ", "0: ", "node1 0: ", "node1 |
-// ", times. The first date goes into `time`.
-void strip_prefixes(std::string& line, std::string& time) {
-  for (bool more = true; more;) {
-    more = false;
-    const std::size_t first = line.find_first_not_of(" \t\r");
-    if (first == line.npos || line[first] == '#') break;
-    const std::size_t blank = std::min(line.find_first_of(" \t", first), line.size());
-    std::string word = line.substr(first, blank - first);
-    std::size_t cut = 0;
-    if (line[first] == '[' || line[first] == '(') {
-      const std::size_t close = line.find(line[first] == '[' ? ']' : ')', first);
-      if (close == line.npos) break;
-      const std::string inner = line.substr(first + 1, close - first - 1);
-      const auto moment = read_moment(inner);
-      if (moment && time.empty()) time = inner;
-      cut = close + 1;
-      if (line.compare(cut, 5, "<stdo") == 0 || line.compare(cut, 5, "<stde") == 0) cut = line.find('>', cut) + 1;
-      if (cut < line.size() && line[cut] == ':') ++cut;
-    } else if (read_moment(word) && word.find_first_of("-/") != word.npos) {
-      // A date alone has its time in the next word.
-      cut = blank;
-      const std::size_t next = line.find_first_not_of(' ', blank);
-      const std::size_t end = std::min(line.find(' ', std::min(next, line.size())), line.size());
-      if (word.size() <= 10 && next != line.npos && read_moment(word + " " + line.substr(next, end - next))) {
-        word += " " + line.substr(next, end - next);
-        cut = end;
-      }
-      if (time.empty()) time = word;
-    } else if (word == "stdout" || word == "stderr") {
-      cut = blank;  // of a container's log: "stdout F "
-      if (line.compare(cut, 3, " F ") == 0 || line.compare(cut, 3, " P ") == 0) cut += 3;
-    } else if (std::count(word.begin(), word.end(), ':') == 2 && word.find_first_not_of("0123456789:.,") == word.npos) {
-      cut = blank;  // "12:00:01.5"
-    } else if (word.size() > 1 && word.ends_with(':') && blank < line.size() &&
-               std::count(word.begin(), word.end(), ':') == 1) {
-      cut = blank;
-    } else if (line.compare(blank, 3, " | ") == 0) {
-      cut = blank + 3;
-    } else if (const std::size_t colon = line.find_first_not_of("0123456789", blank + 1);
-               colon != line.npos && colon > blank + 1 && line.compare(colon, 2, ": ") == 0) {
-      cut = colon + 1;  // "node1 0: ", host and rank
+bool strip_prefix(std::string& line, std::string& time) {
+  const std::size_t first = line.find_first_not_of(" \t\r");
+  if (first == line.npos || line[first] == '#') return false;
+  const std::size_t blank = std::min(line.find_first_of(" \t", first), line.size());
+  std::string word = line.substr(first, blank - first);
+  std::size_t cut = 0;
+  if (line[first] == '[' || line[first] == '(') {
+    const std::size_t close = line.find(line[first] == '[' ? ']' : ')', first);
+    if (close == line.npos) return false;
+    const std::string inner = line.substr(first + 1, close - first - 1);
+    const auto moment = read_moment(inner);
+    if (moment && time.empty()) time = inner;
+    cut = close + 1;
+    if (line.compare(cut, 5, "<stdo") == 0 || line.compare(cut, 5, "<stde") == 0) cut = line.find('>', cut) + 1;
+    if (cut < line.size() && line[cut] == ':') ++cut;
+  } else if (read_moment(word) && word.find_first_of("-/") != word.npos) {
+    // A date alone has its time in the next word.
+    cut = blank;
+    const std::size_t next = line.find_first_not_of(' ', blank);
+    const std::size_t end = std::min(line.find(' ', std::min(next, line.size())), line.size());
+    if (word.size() <= 10 && next != line.npos && read_moment(word + " " + line.substr(next, end - next))) {
+      word += " " + line.substr(next, end - next);
+      cut = end;
     }
-    if (cut > 0 && cut <= line.size()) line.erase(0, cut), more = true;
+    if (time.empty()) time = word;
+  } else if (word == "stdout" || word == "stderr") {
+    cut = blank;  // of a container's log: "stdout F "
+    if (line.compare(cut, 3, " F ") == 0 || line.compare(cut, 3, " P ") == 0) cut += 3;
+  } else if (std::count(word.begin(), word.end(), ':') == 2 && word.find_first_not_of("0123456789:.,") == word.npos) {
+    cut = blank;  // "12:00:01.5"
+  } else if (word.size() > 1 && word.ends_with(':') && blank < line.size() &&
+             std::count(word.begin(), word.end(), ':') == 1) {
+    cut = blank;
+  } else if (line.compare(blank, 3, " | ") == 0) {
+    cut = blank + 3;
+  } else if (const std::size_t colon = line.find_first_not_of("0123456789", blank + 1);
+             colon != line.npos && colon > blank + 1 && line.compare(colon, 2, ": ") == 0) {
+    cut = colon + 1;  // "node1 0: ", host and rank
   }
+  if (cut == 0 || cut > line.size()) return false;
+  line.erase(0, cut);
+  return true;
+}
+
+void strip_prefixes(std::string& line, std::string& time) {
+  while (strip_prefix(line, time)) continue;
 }
 
 bool fits(const NcclColumn& column, const std::string& word, bool last) {

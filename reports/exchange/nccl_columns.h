@@ -27,8 +27,10 @@ std::optional<T> number_in(const std::string& word, bool glued = false) {
   return glued && text ? std::optional(value) : std::nullopt;
 }
 
-// Cuts what launchers put before each line: "[1,0]<stdout>:", "(head, rank=0, pid=12) ", "0: ", "node1 0: ", "node1 | ",
-// times. The first date goes into `time`.
+// Cuts one of the texts that launchers put before each line, if there is any: "[1,0]<stdout>:", "(head, rank=0,
+// pid=12)", "0:", "node1 0:", "node1 |", times. The first date goes into `time`.
+bool strip_prefix(std::string& line, std::string& time);
+// Cuts all of them.
 void strip_prefixes(std::string& line, std::string& time);
 
 struct NcclColumn {
