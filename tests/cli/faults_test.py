@@ -231,9 +231,10 @@ class Measured(FaultCase):
                 if cores() < ranks:
                     self.skipTest(f"{ranks} ranks need {ranks} cores")
                 problems = []
-                while len(problems) < 3 and (problem := self.drill(fault, ranks, rule)):  # the machine may be busy
+                attempts = 5  # the machine may be busy, or share its cores with others
+                while len(problems) < attempts and (problem := self.drill(fault, ranks, rule)):
                     problems.append(problem)
-                self.assertLess(len(problems), 3, problems)
+                self.assertLess(len(problems), attempts, problems)
 
     def test_reports_leave_out_injected_records_unless_asked(self):
         self.run_plan(MEMORY, out="clean")
