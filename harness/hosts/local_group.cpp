@@ -46,7 +46,7 @@ Variables variables_for(const LaunchRequest& request, const SeveralHosts& severa
   if ((several.hosts.empty() || several.one_network) && !all.contains("OMPI_MCA_btl_tcp_if_exclude")) {
     // Ranks need only loopback. With other interfaces too, Open MPI 5 prints a complaint per pair of ranks.
     all.try_emplace("OMPI_MCA_btl_tcp_if_include", "lo");
-    // By default Open MPI 5 pairs interfaces by the routing table, where loopback has no route, and no ranks connect.
+    // Open MPI 5 would pair interfaces by the routing table, which has no route over loopback, and connect no ranks.
     all.try_emplace("OMPI_MCA_reachable", "weighted");
   }
   // A default hostfile would be read in addition to these hosts.

@@ -2,16 +2,13 @@
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/figures/direction.h"
-#include "harness/figures/quantity.h"
 #include "harness/json/json.h"
 #include "reports/exchange/foreign.h"
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <limits>
 #include <optional>
-#include <string_view>
 
 namespace assay::report {
 

@@ -1,7 +1,6 @@
 // nvbandwidth's results: its JSON (-j), and the text that it prints without.
 #include "harness/core/error.h"
 #include "harness/core/text.h"
-#include "harness/figures/direction.h"
 #include "harness/figures/mentions.h"
 #include "harness/figures/quantity.h"
 #include "harness/json/json.h"
@@ -12,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -109,13 +109,12 @@ class TextReader {
                       "\"Running TEST.\"",
                       file_));
     if (unnamed_ > 0)
-      figures_.remark(fmt::format("{}: {} waived, which nvbandwidth does not name", file_,
-                                  plural(static_cast<std::int64_t>(unnamed_), "test")));
+      figures_.remark(fmt::format("{} waived, which nvbandwidth does not name", plural(unnamed_, "test")));
     return std::move(results_);
   }
 
  private:
-  // Whether it was a line of nvbandwidth's.
+  // Returns false for a line that is not nvbandwidth's.
   bool read_line(const std::string& line) {
     const NcclWords words = words_in(line);
     if (words.empty()) return true;
@@ -190,7 +189,7 @@ class TextReader {
   BandwidthResults results_;
   std::optional<BandwidthTest> test_;  // whose lines follow
   std::size_t columns_ = 0;            // of its matrix; 0: not known yet
-  std::size_t unnamed_ = 0;            // waived tests
+  std::int64_t unnamed_ = 0;           // waived tests
   int number_ = 0;
 };
 

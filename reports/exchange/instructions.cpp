@@ -54,6 +54,10 @@ InstructionCount instructions_in(const fs::path& folder) {
   return instructions_in_logs(logs);
 }
 
+ForeignFigure instructions_of(const std::string& name, double count) {
+  return {name, "instructions", "instructions", Better::lower, false, {count}};
+}
+
 // The cases that have a figure.
 std::vector<std::string> names_of(const ForeignFile& file, const ForeignRun& run) {
   std::vector<std::string> names;
@@ -63,7 +67,7 @@ std::vector<std::string> names_of(const ForeignFile& file, const ForeignRun& run
   return names;
 }
 
-// Of a command that measures this case and no other.
+// Runs a command that measures this case and no other, and counts what it takes.
 InstructionCount count_alone(const ToolCommand& command, const std::string& name, const std::string& how,
                              const std::function<FinishedProcess(const ProcessRun&)>& run) {
   const std::string valgrind = how == "valgrind" ? find_program("valgrind") : std::string();
@@ -130,7 +134,7 @@ InstructionCount count_by_valgrind(const ToolCommand& command,
 void add_instructions(ToolOutput& output, const std::string& name, double count) {
   if (output.files.empty() || output.files.back().contents.runs.empty()) return;
   ForeignFile& file = output.files.back().contents;
-  file.runs.back().add({name, "instructions", "instructions", Better::lower, false, {count}}, file.texts);
+  file.runs.back().add(instructions_of(name, count), file.texts);
 }
 
 std::vector<std::string> count_cases(ToolOutput& output, const std::string& how,
@@ -142,7 +146,7 @@ std::vector<std::string> count_cases(ToolOutput& output, const std::string& how,
       for (const std::string& name : names_of(file.contents, one)) {
         const InstructionCount found = count_alone(alone(name), name, how, run);
         if (found.count)
-          one.add({name, "instructions", "instructions", Better::lower, false, {*found.count}}, file.contents.texts);
+          one.add(instructions_of(name, *found.count), file.contents.texts);
         else
           not_counted.push_back(fmt::format("{}: {}", name, found.why));
       }

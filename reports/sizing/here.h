@@ -17,7 +17,7 @@ namespace assay::report::sizing {
 
 inline constexpr std::string_view here_name = "here";
 
-// What a look at this machine says of its GPUs, or of its CPUs. Throws Error if its GPUs cannot be used.
+// Describes this machine's GPUs, or its CPUs. Making it throws Error if the GPUs cannot be used.
 struct ThisMachine {
   std::string device;  // "NVIDIA H200"
   std::uint64_t memory_bytes = 0;
