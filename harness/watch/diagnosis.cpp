@@ -26,12 +26,16 @@ int idle_cpus(const Surroundings& around) {
   return static_cast<int>(std::floor(around.cpus - around.job_cpus - around.outside.value_or(0) + 0.25));
 }
 
-std::string loader_change(double share, const Surroundings& around) {
+std::string loader_change(double share, const JobSteps& steps, const Surroundings& around) {
   const int idle = idle_cpus(around);
   if (around.workers.asked == 0) {
     const int enough = static_cast<int>(std::ceil(share / (1 - std::min(share, 0.95)))) + 1;
-    return fmt::format("the step itself loads its data -> DataLoader(num_workers={})",
-                       std::clamp(enough, 1, std::max(1, around.cpus / std::max(1, around.ranks))));
+    // Workers need CPUs only for what they compute.
+    const double computes = around.cpu_times && !around.cuda ? std::clamp(steps.loading() / share, 0.05, 1.0) : 1;
+    const double room = around.cpus / std::max(1, around.ranks) / computes;
+    return fmt::format("the step itself loads its data{} -> DataLoader(num_workers={})",
+                       computes < 0.5 ? ", and mostly waits for it" : "",
+                       std::clamp(enough, 1, std::max(1, static_cast<int>(room))));
   }
   const Workers& workers = around.workers;
   const int more = static_cast<int>(std::ceil(workers.asked / (1 - std::min(share, 0.95)))) + 1;
@@ -70,7 +74,7 @@ void data(const JobSteps& steps, const Surroundings& around, std::vector<Diagnos
   const double share = steps.share(Part::data_wait);
   if (share < data_limit) return;
   found.push_back({"data-starved", fmt::format("{:.0f} % of a step waits for data", 100 * share),
-                   loader_change(share, around), gain_of(share)});
+                   loader_change(share, steps, around), gain_of(share)});
 }
 
 void ranks(const JobSteps& steps, std::vector<Diagnosis>& found) {

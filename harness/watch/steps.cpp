@@ -178,6 +178,8 @@ JobSteps summed(std::vector<RankSteps> ranks, bool warms_up) {
       means.ready += ready / steps;
       means.off_cpu += (step.own() - step.data_wait - step.checkpoint - step.cpu - ready) / steps;
     }
+    // What it computed beyond all other parts was computed in the loader.
+    means.loading = std::clamp(-means.off_cpu, 0.0, means.parts[static_cast<std::size_t>(Part::data_wait)]);
     means.off_cpu = std::max(0.0, means.off_cpu);
     job.step += means.step / static_cast<double>(ranks.size());
     for (std::size_t p = 0; p < part_count; ++p) job.parts[p] += means.parts[p] / static_cast<double>(ranks.size());

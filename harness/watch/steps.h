@@ -50,6 +50,7 @@ struct RankParts {
   Parts parts = {};    // means
   double off_cpu = 0;  // mean: of its step but for waits, when its thread neither had nor wanted a CPU
   double ready = 0;    // mean: when it wanted a CPU and had none
+  double loading = 0;  // mean: what its thread computed while it waited for data; at least
   std::string host = {};
 
   // Without what it spends in collectives.
@@ -102,6 +103,7 @@ struct JobSteps {
   // Fractions of a step, means over the ranks.
   double off_cpu() const { return mean_share(&RankParts::off_cpu); }
   double cpu_wait() const { return mean_share(&RankParts::ready); }
+  double loading() const { return mean_share(&RankParts::loading); }
   double mean_share(double RankParts::*of) const;
 };
 

@@ -203,6 +203,20 @@ TEST(WatchDiagnosis, ALoadersChangeDependsOnItsWorkers) {
   EXPECT_THAT(change({2, {}, 0}, 3), HasSubstr("cannot keep up"));
 }
 
+TEST(WatchDiagnosis, WorkersThatWaitNeedNoCpus) {
+  const auto change = [](double computed_share) {
+    RankSteps rank = rank_of(0);
+    for (Step& step : rank.steps) {
+      step.total += 0.4, step.data_wait += 0.4, step.communication = 0;
+      step.cpu = 0.09 + computed_share * step.data_wait;
+    }
+    const auto found = diagnose(*steps_of_job({rank}), {.cpus = 2, .job_cpus = 0.5});
+    return found.empty() || found.front().rule != "data-starved" ? "" : found.front().change;
+  };
+  EXPECT_EQ(change(1), "the step itself loads its data -> DataLoader(num_workers=2)");
+  EXPECT_EQ(change(0), "the step itself loads its data, and mostly waits for it -> DataLoader(num_workers=6)");
+}
+
 TEST(WatchDiagnosis, WaitsForCpusAreTheQuotasTheNeighboursOrItsOwn) {
   RankSteps rank = rank_of(0);
   for (Step& step : rank.steps) step.ready = 0.03, step.communication = 0, step.data_wait = 0, step.cpu = 0.07;
