@@ -166,7 +166,7 @@ JobSteps summed(std::vector<RankSteps> ranks, bool warms_up) {
   const auto common = common_steps(ranks, warms_up);
   const auto steps = static_cast<double>(common.front().size());
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    RankParts means{ranks[r].rank, 0, {}, 0, 0, ranks[r].host};
+    RankParts means{.rank = ranks[r].rank, .host = ranks[r].host};
     for (std::size_t i = 0; i < common[r].size(); ++i) {
       double least = common[r][i]->communication;
       for (const auto& other : common) least = std::min(least, other[i]->communication);
