@@ -107,6 +107,19 @@ class WatchHookTest(unittest.TestCase):
         self.assertGreaterEqual(len(steps), 20)   # from then on by the host's clock
         self.assertAlmostEqual(steps[-1]["backward"], 0.0)
 
+    def test_the_signal_for_stacks_does_not_end_an_interpreter_that_ends(self):
+        said, _ = self.steps("""
+optimizer = torch.optim.SGD([torch.Parameter(1.0)])
+for _ in torch.utils.data.DataLoader(Samples(0.02)):
+    optimizer.step()
+import faulthandler, os, signal
+(number,) = [one for one in range(signal.SIGRTMIN, signal.SIGRTMAX) if signal.getsignal(one) == signal.SIG_IGN]
+os.kill(os.getpid(), number)
+assert faulthandler.unregister(number)   # as the interpreter does
+os.kill(os.getpid(), number)
+""")
+        self.assertGreater(said["stack_signal"], 0)
+
     def test_a_job_on_cpus_has_no_device(self):
         said, steps = self.steps("""
 optimizer = torch.optim.SGD([torch.Parameter(1.0)])

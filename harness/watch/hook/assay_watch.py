@@ -87,8 +87,12 @@ class Steps:
 
     def stack_signal(self, file):
         """A signal upon which the stack is written to the file, even if the interpreter is stuck; 0: none is free."""
+        if threading.current_thread() is not threading.main_thread():
+            return 0   # which alone may set a signal
         for number in range(signal.SIGRTMAX - 2, signal.SIGRTMIN + 2, -1):
             if signal.getsignal(number) == signal.SIG_DFL:
+                # When the interpreter ends it puts back what was there before; the default would end the process.
+                signal.signal(number, signal.SIG_IGN)
                 faulthandler.register(number, file=file, all_threads=False, chain=False)
                 return number
         return 0
