@@ -107,7 +107,7 @@ class WatchHookTest(unittest.TestCase):
         self.assertGreaterEqual(len(steps), 20)   # from then on by the host's clock
         self.assertAlmostEqual(steps[-1]["backward"], 0.0)
 
-    def test_the_signal_for_stacks_does_not_end_an_interpreter_that_ends(self):
+    def test_the_signal_for_stacks_ends_no_job(self):
         said, _ = self.steps("""
 optimizer = torch.optim.SGD([torch.Parameter(1.0)])
 for _ in torch.utils.data.DataLoader(Samples(0.02)):
