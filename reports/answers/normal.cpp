@@ -8,6 +8,7 @@
 #include "reports/answers/answers.h"
 #include "reports/answers/words.h"
 #include "reports/bounds/bounds.h"
+#include "reports/bounds/tried_forms.h"
 #include "reports/model/cells.h"
 
 #include <algorithm>
@@ -95,6 +96,8 @@ Answer normal_answer(const RunSet& runs, const References& references, const fit
                                format_percent(scale.usual->share.high));
         usual += scale.usual ? 1 : 0;
         if (scale.unusual() && disturbed(*figure.entry->record)) share += ", disturbed";
+        if (const std::string tried = tried_forms_text(*figure.entry->record); scale.low() && !tried.empty())
+          share += ": " + tried;
         (scale.unusual() ? unusual : shares).push_back(std::move(share));
       }
       const Beside others = beside(figure, machine, references);

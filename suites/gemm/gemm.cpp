@@ -306,6 +306,8 @@ class GemmCase final : public Case {
       found_.push_back(fmt::format("{} {} {:.4g} GFLOP/s", ops::name_of(candidate.form),
                                    choice.empty() ? candidate.op->implementation() : choice,
                                    shape_.flops() / candidate.seconds / 1e9));
+      context.outputs.labels[fmt::format("tried_{}", ops::name_of(candidate.form))] =
+          fmt::format("{:.0f}", shape_.flops() / candidate.seconds);
     }
     return std::move(offer.candidates[best]);
   }

@@ -110,6 +110,14 @@ class Bounds(AssayCase):
         _, _, figures = self.report(GEMM, PEAK)
         self.assertEqual(self.diagnosis("r")["governor"]["state"], "quiet")
 
+    def test_a_product_below_its_usual_share_says_whether_another_form_was_faster(self):
+        tried = {"form": "packed", "tried_plain": "90000000000", "tried_packed": "100000000000"}
+        for labels, said in ((tried, "no other of the 2 forms tried was faster (the slowest: 90 % of its rate)"),
+                             (tried | {"form": "plain"}, "the packed form was 1.11 times as fast in the trial")):
+            document, _, _ = self.report(GEMM | {"labels": labels}, PEAK)
+            self.assertIn(f"100 %): {said}", document["answers"]["normal"]["text"])
+            self.assertIn(said, " ".join(self.assay("report", "r").stdout.split()))
+
     def test_a_virtual_machine_says_what_is_hidden(self):
         document, parts, [triad] = self.report(TRIAD, hypervisor=True, populated=15)
         self.assertEqual(parts["memory"]["allows"], "–")

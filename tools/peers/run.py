@@ -9,12 +9,15 @@ Every *.json in this folder lists comparisons on one subject:
     "at_least": 0.98,                             bound for ours over the peer's, oriented so that more is better; or
     "at_most": 1.03,                              bound for our cost (a time) over the peer's; or
     "between": [0.9, 1.1],                        bounds for ours over the peer's, not oriented
-    "pairs": 15,                                  optional; at least 15
+    "rounds": 15,                                 optional; at least 6, by default 15
     "also": [{"metric": "peak_memory", "at_most": 1}],  optional: other figures of the same runs, each with its own row
     "prepare": [["{python}", "x.py", "{work}"]],  optional: commands that make what the sides need, each run once. If its
                                                   last line is {"skip": "why"} the comparison is skipped; a
                                                   {"note": "..."} is printed below the table
-    "needs": {SIDE, "at_least": 1.7}}]            optional: a figure that the machine must reach for a valid comparison
+    "needs": {SIDE, "at_least": 1.7},             optional: a figure that the machine must reach for a valid comparison
+    "limit": {SIDE, "name": "FMA peak"}}]         optional: the most that this machine allows. With --table it is measured in
+                                                  every round too, and the table has our share of it; with "of": NAME, the
+                                                  share of that metric of our runs
 
 A side is one of
   {"assay": [...], "metric": NAME}   `assay run` with these arguments in a new folder; the best value of that metric
@@ -26,9 +29,9 @@ with {build}, {root}, {python} and {work} (a temporary folder of this program) s
 worker against two. A side that prints {"skip": ...} skips the comparison; a missing program and too little memory are errors.
 
 The sides alternate (ours peer, peer ours, ...), so that drift of the machine affects both. The verdict is based on the
-ratios of the pairs: their median and its order-statistic 95 % interval, which assumes no distribution. The interval's
+ratios of the rounds: their median and its order-statistic 95 % interval, which assumes no distribution. The interval's
 bound on the unfavourable side decides, not the median. Exit code: 0 all held, 1 one did not hold or broke, 2 usage, 3 one
-was skipped.
+was skipped. --table prints a table in Markdown instead (table.py).
 """
 
 import argparse
@@ -41,8 +44,13 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-MIN_PAIRS = 15
+sys.path.insert(0, str(HERE))
+import table  # noqa: E402
+
+ROUNDS = 15
+MIN_ROUNDS = 6  # the fewest with a 95 % interval of their median
 SIDE_TIMEOUT = 900  # seconds
 
 
@@ -168,25 +176,43 @@ def ratio_of(entry, ours, peer):
     return ratio
 
 
-def compare(entry, pairs, binary, work):
-    """The figures of each pair: [{"ours": figure, "peer": figure}]."""
-    figures = []
-    for pair in range(pairs):
-        order = ("ours", "peer") if pair % 2 == 0 else ("peer", "ours")
+def share_of(limit, ours, value):
+    """The side's figure, or its metric "of", over the limit."""
+    try:
+        figure = ours["also"][limit["of"]] if "of" in limit else ours
+    except KeyError as missing:
+        raise Broken(f"no metric {limit['of']} to hold against the {limit['name']}") from missing
+    if figure["unit"] != value["unit"]:
+        raise Broken(f"units differ: {figure['unit']} and {value['unit']} of the {limit['name']}")
+    return figure["value"] / value["value"]
+
+
+def compare(entry, rounds, binary, work):
+    """The figures of each round, [{"ours": figure, "peer": figure}], and our shares of the limit, if it has one:
+    {"name", and "shares" or, if it cannot be measured here, "reason"}."""
+    figures, limit = [], entry.get("limit")
+    shares = {"name": limit["name"], "shares": []} if limit else None
+    for number in range(rounds):
+        order = ("ours", "peer") if number % 2 == 0 else ("peer", "ours")
         figures.append({name: measure(entry[name], binary, work) for name in order})
+        if limit and "reason" not in shares:
+            try:
+                shares["shares"].append(share_of(limit, figures[-1]["ours"], measure(limit, binary, work)))
+            except Skipped as why:
+                shares = {"name": limit["name"], "reason": str(why)}
         ratio = ratio_of(entry, **figures[-1])
-        progress = f"{entry['name']}: pair {pair + 1} of {pairs}, ratio {ratio:.3f}"
+        progress = f"{entry['name']}: round {number + 1} of {rounds}, ratio {ratio:.3f}"
         print(f"\r\033[K{progress}" if sys.stderr.isatty() else progress, file=sys.stderr,
               end="" if sys.stderr.isatty() else "\n", flush=True)
     if sys.stderr.isatty():
         print("\r\033[K", file=sys.stderr, end="")
-    return figures
+    return figures, shares
 
 
-def also(metric, pair):
-    """The figures of another metric from the runs of a pair."""
+def also(metric, figures):
+    """The figures of another metric from the runs of a round."""
     try:
-        return {name: figure["also"][metric] for name, figure in pair.items()}
+        return {name: figure["also"][metric] for name, figure in figures.items()}
     except KeyError as missing:
         raise Broken(f"no metric {metric} on both sides") from missing
 
@@ -209,16 +235,16 @@ def verdict(entry, interval):
 
 
 def row_of(entry, figures):
-    """The verdict on pairs of figures."""
-    ratios = [ratio_of(entry, **pair) for pair in figures]
+    """The verdict on the figures of the rounds."""
+    ratios = [ratio_of(entry, **both) for both in figures]
     interval = median_interval(ratios)
     held, decisive, required = verdict(entry, interval)
     last = {name: {key: value for key, value in figure.items() if key != "also"} for name, figure in figures[-1].items()}
     return {"verdict": "held" if held else "FAILED", "median": statistics.median(ratios), "interval": interval,
-            "decisive": decisive, "required": required, "pairs": len(ratios), "ratios": ratios, **last}
+            "decisive": decisive, "required": required, "rounds": len(ratios), "ratios": ratios, **last}
 
 
-def judge(entry, pairs, binary, work, prepared):
+def judge(entry, rounds, binary, work, prepared):
     """The entry's rows of the table, at least one."""
     row = {"name": entry["name"], "about": entry.get("about", "")}
     rows = []
@@ -226,11 +252,15 @@ def judge(entry, pairs, binary, work, prepared):
         prepare(entry.get("prepare", []), prepared)
         if "needs" in entry:
             check_needs(entry["needs"], binary, work)
-        figures = compare(entry, pairs, binary, work)
+        figures, shares = compare(entry, rounds, binary, work)
         rows.append(row | row_of(entry, figures))
+        if shares and "shares" in shares:
+            shares |= {"median": statistics.median(shares["shares"]), "interval": median_interval(shares["shares"])}
+        if shares:
+            rows[-1]["limit"] = shares
         for other in entry.get("also", []):
             row = row | {"name": f"{entry['name']}:{other['metric']}"}
-            rows.append(row | row_of(other, [also(other["metric"], pair) for pair in figures]))
+            rows.append(row | row_of(other, [also(other["metric"], both) for both in figures]))
     except Skipped as why:
         rows.append(row | {"verdict": "skipped", "reason": str(why)})
     except Broken as why:
@@ -239,16 +269,16 @@ def judge(entry, pairs, binary, work, prepared):
 
 
 def print_table(rows):
-    print(f"{'comparison':<34} {'ratio':>7} {'95 % bound':>11} {'required':>12}  {'pairs':>5}  verdict")
+    print(f"{'comparison':<34} {'ratio':>7} {'95 % bound':>11} {'required':>12}  {'rounds':>6}  verdict")
     for row in rows:
         if "median" not in row:
-            print(f"{row['name']:<34} {'-':>7} {'-':>11} {'-':>12}  {'-':>5}  {row['verdict']}: {row['reason']}")
+            print(f"{row['name']:<34} {'-':>7} {'-':>11} {'-':>12}  {'-':>6}  {row['verdict']}: {row['reason']}")
             continue
-        print(f"{row['name']:<34} {row['median']:>7.3f} {row['decisive']:>11.3f} {row['required']:>12}  {row['pairs']:>5}  "
+        print(f"{row['name']:<34} {row['median']:>7.3f} {row['decisive']:>11.3f} {row['required']:>12}  {row['rounds']:>6}  "
               f"{row['verdict']}")
 
 
-def load(folder, names):
+def load(folder):
     entries = []
     for path in sorted(folder.glob("*.json")):
         try:
@@ -259,6 +289,10 @@ def load(folder, names):
         for bound in [entry, *entry.get("also", [])]:
             if len({"at_least", "at_most", "between"} & set(bound)) != 1:
                 sys.exit(f"peers: {entry['name']}: needs exactly one of at_least, at_most and between")
+    return entries
+
+
+def select(entries, names):
     for name in names:
         if not any(entry["name"].startswith(name) for entry in entries):
             print(f"peers: no comparison begins with '{name}'; there are: "
@@ -284,27 +318,44 @@ def main():
     parser.add_argument("names", nargs="*", help="comparisons, by prefix of their name (default: all)")
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[1] / "build" / "release")
     parser.add_argument("--peers", type=pathlib.Path, default=HERE, help="folder of the lists")
-    parser.add_argument("--pairs", type=int, help=f"at least {MIN_PAIRS}, for every comparison")
+    parser.add_argument("--rounds", type=int, help=f"for every comparison, at least {MIN_ROUNDS} (default: {ROUNDS})")
+    parser.add_argument("--table", metavar="FILE", help="print a table in Markdown, with our share of what the machine allows; "
+                        "--table=FILE also writes it, after each comparison, and resumes what it has")
     parser.add_argument("--json", type=pathlib.Path, help="write every ratio and figure to this file")
     parser.add_argument("--list", action="store_true")
-    options = parser.parse_args()
-    if options.pairs is not None and options.pairs < MIN_PAIRS:
-        parser.error(f"--pairs {options.pairs}: at least {MIN_PAIRS}")
-    entries = load(options.peers, options.names)
+    # A bare --table would take the name that follows for its file.
+    options = parser.parse_args(["--table=" if word == "--table" else word for word in sys.argv[1:]])
+    if options.rounds is not None and options.rounds < MIN_ROUNDS:
+        parser.error(f"--rounds {options.rounds}: at least {MIN_ROUNDS}")
+    lists = load(options.peers)
+    entries = select(lists, options.names)
     if options.list:
         for entry in entries:
             print(f"{entry['name']:<34} {entry.get('about', '')}")
         return 0
     build = options.build.resolve()
+    answer = None
+    if options.table is not None:
+        answer = table.Table(options.table, str(build / "assay"), [entry["name"] for entry in lists],
+                             {entry["name"] for entry in entries})
     rows, prepared = [], {}
     with tempfile.TemporaryDirectory(prefix="assay-peers.") as work:
         places = {"build": str(build), "root": str(HERE.parents[1]), "python": sys.executable, "work": work}
         for entry in entries:
-            pairs = max(options.pairs or entry.get("pairs", MIN_PAIRS), MIN_PAIRS)
-            rows += judge(fill(entry, places), pairs, str(build / "assay"), work, prepared)
-    print_table(rows)
-    for note in filter(None, prepared.values()):
-        print(note)
+            found = answer.finished(entry["name"]) if answer else None
+            if not found:
+                rounds = max(options.rounds or entry.get("rounds", ROUNDS), MIN_ROUNDS)
+                asked = entry if answer else {name: part for name, part in entry.items() if name != "limit"}
+                found = judge(fill(asked, places), rounds, str(build / "assay"), work, prepared)
+                if answer:
+                    answer.add(entry["name"], found, prepared.values())
+            rows += found
+    if answer:
+        answer.end()
+    else:
+        print_table(rows)
+        for note in filter(None, prepared.values()):
+            print(note)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")
     verdicts = {row["verdict"] for row in rows}

@@ -1,6 +1,7 @@
 // Gemm and peak cases from setup to metrics, as a worker runs them.
 #include "harness/comm/communicator.h"
 #include "harness/core/error.h"
+#include "harness/core/whole_number.h"
 #include "suites/gemm/gemm.h"
 #include "suites/peak/peak.h"
 
@@ -92,7 +93,7 @@ TEST(GemmCase, EveryDtypeAndTransposeIsMeasuredAndPasses) {
       EXPECT_NEAR(*throughput.value * outcome.measurement.summary.median, 2.0 * 96 * 80 * 72, 1e-3);
       EXPECT_FALSE(throughput.of_peak);
       for (const char* name : {"implementation", "isa", "threads"}) EXPECT_FALSE(outcome.choices.at(name).empty());
-      EXPECT_FALSE(outcome.labels.at("form").empty());
+      EXPECT_GT(whole_number<double>(outcome.labels.at("tried_" + outcome.labels.at("form"))).value_or(0), 0);
       EXPECT_EQ(outcome.protocol.details, (std::map<std::string, std::string>{{"isa", outcome.choices.at("isa")}}));
       EXPECT_NO_THROW(outcome.protocol.to_json());
       EXPECT_TRUE(outcome.protocol.data.starts_with(dtype == "int8" ? "uniform" : "normal"));

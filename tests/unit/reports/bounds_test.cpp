@@ -21,6 +21,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 // One socket of an EPYC 9654, all of whose cores may be used.
 Json bare_metal() {
@@ -215,6 +216,31 @@ TEST(Normal, AFigureBelowTheUsualShareIsNotNormalAndOneWithinItIs) {
   EXPECT_EQ(answer(0.42e11).tone, Tone::warn);
   EXPECT_THAT(answer(0.42e11).text, HasSubstr("gemm f32 2048 x 2048 x 2048 21 % (usual: 72 % – 86 %)"));
   EXPECT_EQ(answer(1.6e11).tone, Tone::good);
+}
+
+TEST(Normal, AProductBelowTheUsualShareSaysWhetherAnotherFormWasFaster) {
+  const auto text = [](double rate, const Attributes& tried, const std::string& form = "plain") {
+    Record record = gemm(rate);
+    record.labels = tried;
+    if (!form.empty()) record.labels["form"] = form;
+    std::vector<RunData> runs;
+    runs.push_back(test::run_of({record, peak(2e11)}, "r", {{"environment", bare_metal()}}));
+    return normal_answer(RunSet(std::move(runs)), {}).text;
+  };
+  const Attributes three = {{"tried_plain", "50"}, {"tried_packed", "56"}, {"tried_inner_product", "40"}};
+  EXPECT_THAT(text(0.42e11, three),
+              HasSubstr("(usual: 72 % – 86 %): the packed form was 1.12 times as fast in the trial"));
+  EXPECT_THAT(text(0.42e11, three, "packed"),
+              HasSubstr(": no other of the 3 forms tried was faster (the slowest: 71 % of its rate)"));
+  EXPECT_THAT(text(0.42e11, {{"tried_plain", "1000"}, {"tried_packed", "1009"}}), HasSubstr("2 forms tried was faster"))
+      << "the search prefers the packed form among those within 1 %";
+  EXPECT_THAT(text(0.42e11, {{"tried_plain", "50"}}), HasSubstr(": only the plain form was tried"));
+  EXPECT_THAT(text(1.6e11, three), Not(HasSubstr("form"))) << "within the usual share";
+  for (const Attributes& unknown :
+       {Attributes{}, Attributes{{"tried_packed", "56"}}, Attributes{{"tried_plain", "fast"}}})
+    EXPECT_THAT(text(0.42e11, unknown), Not(HasSubstr("tried")))
+        << "what was measured was not tried, as far as is known";
+  EXPECT_THAT(text(0.42e11, three, ""), Not(HasSubstr("tri")));
 }
 
 TEST(PartsData, AreReadStrictly) {
