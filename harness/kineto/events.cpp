@@ -3,6 +3,7 @@
 #include "harness/core/error.h"
 #include "harness/core/nearest.h"
 #include "harness/core/text.h"
+#include "harness/machine/hardware.h"
 
 #include <fmt/format.h>
 
@@ -57,7 +58,8 @@ void Event::clear() {
   name.clear(), collective.clear(), group.clear();
   category = Category::other, complete = false;
   start_us = duration_us = std::numeric_limits<double>::quiet_NaN();
-  thread = device = 0, sequence = -1;
+  thread = device = 0, sequence = external = correlation = -1;
+  inputs.clear();
 }
 
 void Events::take() {
@@ -111,9 +113,10 @@ void Events::take_host(Range range) {
   const auto layer = layer_of_event();
   if (!layer) return;
   if (layer == data && event.name.find("MultiProcessing") != std::string::npos) trace.loads_itself = false;
-  if (trace.gpu && layer != data) return;
   Thread& thread = threads_[event.thread];
-  if (event.category == Category::operation && counts(range.start)) take_operator(thread, range);
+  const std::uint32_t product = event.category == Category::operation ? take_product(thread, range) : no_product;
+  if (trace.gpu && layer != data) return;
+  if (event.category == Category::operation && counts(range.start)) take_operator(thread, range, product);
   // Traces list what encloses first; what it encloses is part of it.
   if (range.start >= thread.started && range.end <= thread.covered) return;
   thread.layers[*layer].push_back(range);
@@ -129,15 +132,47 @@ bool Events::counts(std::int64_t start) const {
 }
 
 // An operator's own time is without those that it calls.
-void Events::take_operator(Thread& thread, Range range) {
+void Events::take_operator(Thread& thread, Range range, std::uint32_t product) {
   if (range.start < thread.last_operator) operators_in_order_ = false;
   thread.last_operator = range.start;
-  while (!thread.open.empty() && thread.open.back().end <= range.start) thread.open.pop_back();
-  const auto ns = static_cast<double>(range.end - range.start);
-  if (!thread.open.empty()) sums_[thread.open.back().name].ns -= ns;
+  close_operators(thread, range.start);
+  const std::int64_t ns = range.end - range.start;
+  if (!thread.open.empty()) thread.open.back().own -= ns;
   const std::uint32_t id = name_id(event.name);
-  ++sums_[id].calls, sums_[id].ns += ns;
-  thread.open.push_back({id, range.end});
+  ++sums_[id].calls;
+  thread.open.push_back({id, range.end, ns, product});
+}
+
+void Events::close_operators(Thread& thread, std::int64_t before) {
+  for (; !thread.open.empty() && thread.open.back().end <= before; thread.open.pop_back()) {
+    const Open& one = thread.open.back();
+    sums_[one.name].ns += static_cast<double>(one.own);
+    if (one.product != no_product) add_time(products_[one.product], one.name, one.own);
+  }
+}
+
+void Events::add_time(Product& product, std::uint32_t name, std::int64_t ns) {
+  product.ns += ns;
+  if (ns > product.longest) product.longest = ns, product.name = name;
+}
+
+std::uint32_t Events::take_product(Thread& thread, Range range) {
+  bool inside = thread.product != no_product && range.start >= thread.product_range.start &&
+                range.end <= thread.product_range.end;
+  const auto kind = product_kind(event.name);
+  // The outermost counts; but autocast calls the same operator again with operands of another type.
+  if (kind && (!inside || products_[thread.product].kind == *kind)) {
+    shapes_missing_ = shapes_missing_ || event.inputs.shapes == 0;
+    if (const auto work = work_of(*kind, event.inputs); work && products_.size() < no_product) {
+      if (inside) products_[thread.product].work.flops = 0;
+      thread.product = static_cast<std::uint32_t>(products_.size()), thread.product_range = range;
+      products_.push_back({*kind, *work});
+      inside = true;
+    }
+  }
+  if (!inside) return no_product;
+  if (event.external >= 0) product_of_[event.external] = thread.product;
+  return thread.product;
 }
 
 void Events::take_gpu(Range range) {
@@ -147,9 +182,18 @@ void Events::take_gpu(Range range) {
   }
   used_devices_.insert(event.device);
   const auto ns = static_cast<double>(range.end - range.start);
-  if (counts(range.start)) {
+  const bool counted = counts(range.start);
+  if (counted) {
     Sum& sum = sums_[name_id(event.name)];
     ++sum.calls, sum.ns += ns;
+  }
+  // Older traces have a kernel's correlation as its `External id`, which is no operator's.
+  if (const auto found = product_of_.find(event.external);
+      event.category == Category::kernel && found != product_of_.end() && event.external != event.correlation) {
+    if (counted)
+      add_time(products_[found->second], name_id(event.name), range.end - range.start);
+    else
+      products_[found->second].work.flops = 0;  // some of its time is of no step
   }
   if (event.category == Category::copy) {
     copies_.push_back(range);
@@ -188,6 +232,7 @@ void Events::forget_operators() {
     for (const Layer layer : {backward, operators, optimizer, checkpoint}) Ranges().swap(thread.layers[layer]);
     thread.open.clear();
   }
+  for (Product& product : products_) product.ns = product.longest = 0;
 }
 
 RankTrace Events::finish() {
@@ -198,7 +243,6 @@ RankTrace Events::finish() {
     divide_gpu();
   else
     divide_host();
-  finish_uses();
   for (auto& [name, calls] : trace.collectives) std::ranges::sort(calls, {}, &CollectiveCall::start);
   if (negative_ > 0)
     trace.remarks.push_back(fmt::format("{} end before they begin: taken as of no length",
@@ -209,6 +253,7 @@ RankTrace Events::finish() {
   if (!used_devices_.empty() && *used_devices_.begin() >= 0 &&
       static_cast<std::size_t>(*used_devices_.begin()) < devices.size())
     trace.device = devices[static_cast<std::size_t>(*used_devices_.begin())];
+  finish_uses();
   return std::move(trace);
 }
 
@@ -287,9 +332,33 @@ void Events::finish_uses() {
     trace.remarks.emplace_back("its operators are not in the order of time: no table of them");
     return;
   }
+  for (auto& [id, thread] : threads_) close_operators(thread, std::numeric_limits<std::int64_t>::max());
   for (std::size_t i = 0; i < names_.size(); ++i)
-    if (sums_[i].calls > 0) trace.uses.push_back({names_[i], sums_[i].calls, 1e-9 * std::max(0.0, sums_[i].ns)});
+    trace.uses.push_back({names_[i], sums_[i].calls, 1e-9 * std::max(0.0, sums_[i].ns)});
+  add_work();
+  std::erase_if(trace.uses, [](const TracedUse& use) { return !(use.calls > 0); });
   std::ranges::stable_sort(trace.uses, std::ranges::greater(), &TracedUse::seconds);
+}
+
+// An operator's work is its longest kernel's: others prepare its operands, or add partial sums.
+void Events::add_work() {
+  const HardwareSheet* sheet = trace.device.empty() ? nullptr : find_hardware(shipped_hardware(), trace.device);
+  bool any = false;
+  for (const Product& one : products_) {
+    if (!(one.work.flops > 0) || one.longest <= 0) continue;
+    any = true;
+    TracedUse& use = trace.uses[one.name];
+    TracedWork work = traced_work(one.work, seconds(one.ns));
+    if (trace.gpu) limit_by(sheet, use.name, work);
+    if (use.work)
+      use.work->add(work);
+    else
+      use.work = work;
+  }
+  if (!any && shapes_missing_)
+    trace.no_work = "it has no shapes of operators, so no FLOP/s: profile(record_shapes=True) records them";
+  else if (!any && !products_.empty())
+    trace.no_work = "its kernels do not say which operator launched them, so no FLOP/s";
 }
 
 }  // namespace assay::kineto

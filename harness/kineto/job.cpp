@@ -161,6 +161,9 @@ void add_uses(Job& job, const std::vector<std::size_t>& steps) {
       sum.name = use.name;
       sum.calls += use.calls / static_cast<double>(steps[r]) / ranks;
       sum.seconds += use.seconds / static_cast<double>(steps[r]) / ranks;
+      if (!use.work) continue;
+      if (!sum.work) sum.work.emplace();
+      sum.work->add(*use.work, 1 / static_cast<double>(steps[r]) / ranks);
     }
   for (auto& [name, use] : sums) job.uses.push_back(std::move(use));
   std::ranges::stable_sort(job.uses, std::ranges::greater(), &TracedUse::seconds);
@@ -186,10 +189,13 @@ Job job_of(std::vector<RankTrace> traces) {
   check_one_job(traces);
   Job job;
   std::vector<std::size_t> all_steps;
+  std::string no_work;
   for (const RankTrace& trace : traces) {
     all_steps.push_back(trace.steps.size());
     for (const std::string& remark : trace.remarks) job.remarks.push_back(fmt::format("{}: {}", trace.file, remark));
+    if (no_work.empty() && !trace.no_work.empty()) no_work = fmt::format("{}: {}", trace.file, trace.no_work);
   }
+  if (!no_work.empty()) job.remarks.push_back(no_work);
   keep_common_steps(traces, job.remarks);
   job.ranks = std::move(traces);
   job.gpu = job.ranks.front().gpu;

@@ -86,8 +86,12 @@ class Handler {
       if (depth_ == 4) {
         if (key_ == "Collective name") event.collective = text;
         if (key_ == "Process Group Name") event.group = text;
+      } else if (depth_ == 5 && key_ == "Input type") {
+        event.inputs.add_type(text);
+      } else if (depth_ == 5 && key_ == "Concrete Inputs") {
+        event.inputs.add_value(text);
       } else if (depth_ > 4) {
-        // a list or an object inside of `args`
+        // another list or object inside of `args`
       } else if (key_ == "name") {
         event.name.swap(text);
       } else if (key_ == "cat") {
@@ -129,6 +133,7 @@ class Handler {
   bool start_array(std::size_t) {
     ++depth_;
     if (depth_ == 2 && root_ && top_ == "traceEvents") in_events_ = events_.seen = true;
+    if (depth_ == 6 && in_events_ && key_ == "Input Dims") events_.event.inputs.add_shape();
     return true;
   }
   bool end_array() {
@@ -157,6 +162,10 @@ class Handler {
       if (depth_ == 4) {
         if (key_ == "Seq") event.sequence = whole;
         if (key_ == "device") event.device = whole;
+        if (key_ == "External id" || key_ == "external id") event.external = whole;
+        if (key_ == "correlation") event.correlation = whole;
+      } else if (depth_ == 6 && key_ == "Input Dims") {
+        event.inputs.add_size(whole);
       } else if (depth_ > 4) {
         // as above
       } else if (key_ == "ts") {

@@ -36,7 +36,7 @@ Traced traced(const Job& job) {
   all.kernels = job.gpu;
   for (const TracedUse& use : job.uses) {
     if (all.uses.size() == max_kept) break;
-    all.uses.push_back({use.name.substr(0, max_name_bytes), use.calls, use.seconds});
+    all.uses.push_back({use.name.substr(0, max_name_bytes), use.calls, use.seconds, use.work});
   }
   all.left_out = job.uses.size() - all.uses.size();
   all.collectives = job.collectives;

@@ -27,6 +27,16 @@ std::string gpu_bars(const Job& job) {
   return text;
 }
 
+// ": 412 TFLOP/s in bf16, 341 FLOP/B, 42 % of what its peak allows"
+std::string work_text(const std::optional<TracedWork>& work) {
+  if (!work) return "";
+  std::string text = fmt::format(": {}{}, {} FLOP/B", format_quantity(work->rate(), "FLOP/s"),
+                                 work->dtype.empty() ? "" : " in " + work->dtype, format_number(work->intensity(), 0));
+  if (const auto share = work->of_bound())
+    text += fmt::format(", {} of what its {} allows", format_percent(*share), work->bound_by());
+  return text;
+}
+
 std::string job_text(const Job& job, const std::string& name, const std::string& run) {
   const watch::JobSteps& steps = job.steps;
   std::string text =
@@ -35,12 +45,12 @@ std::string job_text(const Job& job, const std::string& name, const std::string&
   if (steps.step > 0) text += job.gpu ? gpu_bars(job) : watch::bars(steps);
   text += watch::findings_text(job.found, job.sound);
   for (std::size_t i = 0; i < job.uses.size() && i < max_shown; ++i)
-    text += fmt::format("{:<9} {:>8} of a step in {} x {}\n",
+    text += fmt::format("{:<9} {:>8} of a step in {} x {}{}\n",
                         i > 0     ? ""
                         : job.gpu ? "kernels"
                                   : "operators",
                         format_seconds(job.uses[i].seconds), format_number(job.uses[i].calls, 1),
-                        one_line(job.uses[i].name, 55));
+                        one_line(job.uses[i].name, 55), work_text(job.uses[i].work));
   for (std::size_t i = 0; i < job.collectives.size() && i < max_collectives; ++i) {
     const TracedCollective& one = job.collectives[i];
     text += fmt::format("{}: {} x {} to transfer, {} for the last rank ({} in {:.0f} %)\n", one_line(one.name, 40),

@@ -40,6 +40,7 @@ struct RankTrace {
   std::vector<TracedStep> steps;  // by time
   std::vector<TracedUse> uses;    // in all, not of a step; the longest first
   std::map<std::string, std::deque<CollectiveCall>> collectives;  // by kind and group; by start
+  std::string no_work;  // why no use has its work; empty: some have, or none could
   std::vector<std::string> remarks;
 };
 

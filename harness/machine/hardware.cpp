@@ -65,6 +65,12 @@ void read_sources(const Cursor& sources, HardwareSheet& sheet) {
 
 }  // namespace
 
+std::optional<double> HardwareSheet::peak_of(std::string_view dtype) const {
+  auto found = peak.find(std::string(dtype == "fp8" ? "fp8_e4m3" : dtype));
+  if (dtype == "f64" && peak.contains("f64_tensor")) found = peak.find("f64_tensor");
+  return found == peak.end() ? std::nullopt : std::optional(found->second);
+}
+
 HardwareSheet read_hardware(const std::filesystem::path& file) {
   static const std::vector<std::string> kinds = {"gpu", "cpu"};
   const auto read = [&](const Cursor& root) {

@@ -29,6 +29,9 @@ struct HardwareSheet {
   std::optional<std::uint64_t> memory_bytes;
   std::optional<double> tdp_watts;
   std::vector<Link> links;
+  // Of matrix products in a dtype: those in f64 use tensor cores if there are any. Absent: the sheet has none.
+  std::optional<double> peak_of(std::string_view dtype) const;
+
   std::map<std::string, std::string> sources;  // one for each member: "peak", "memory_bandwidth", ...
 };
 

@@ -10,14 +10,36 @@
 
 namespace assay {
 
+// What matrix products, convolutions and attention computed, where a trace has the shapes of their operands.
+struct TracedWork {
+  double flops = 0, bytes = 0;  // of a step; operands and results, each moved once
+  double seconds = 0;           // of a step, of those calls, with what else they ran
+  std::string dtype;            // of the operands; empty: several
+  std::optional<double> least;  // s of a step, by the GPU's hardware sheet; absent: no sheet, or not known for all
+  double least_by_memory = 0;   // s of it: of calls whose bytes take longer than their FLOPs
+
+  // Sums; what is not known of both is not known.
+  void add(const TracedWork& other, double scale = 1);
+  double rate() const { return flops / seconds; }     // FLOP/s
+  double intensity() const { return flops / bytes; }  // FLOP/B
+  std::optional<double> of_bound() const { return least ? std::optional(*least / seconds) : std::nullopt; }
+  const char* bound_by() const { return least && 2 * least_by_memory > *least ? "memory" : "peak"; }
+
+  static void members(auto& self, auto& io) {
+    io("flops", self.flops), io("bytes", self.bytes), io("seconds", self.seconds), io("dtype", self.dtype);
+    io.sparse("least", self.least), io("least_by_memory", self.least_by_memory);
+  }
+};
+
 // A kernel, a copy, or, without a GPU, an operator without those that it calls.
 struct TracedUse {
   std::string name;
   double calls = 0;    // of a step
   double seconds = 0;  // of a step
+  std::optional<TracedWork> work = {};
 
   static void members(auto& self, auto& io) {
-    io("name", self.name), io("calls", self.calls), io("seconds", self.seconds);
+    io("name", self.name), io("calls", self.calls), io("seconds", self.seconds), io.sparse("work", self.work);
   }
 };
 

@@ -1,7 +1,11 @@
 #include "harness/watch/diagnosis.h"
 
+#include "harness/core/configs.h"
+#include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/json/json.h"
 #include "harness/watch/machine_rules.h"
 
 #include <fmt/format.h>
@@ -12,12 +16,16 @@
 namespace assay::watch {
 namespace {
 
-// Fractions of a step. XProf's input-pipeline and bottleneck analyses call 5 % and 3 % moderate; with the noise of host
-// clocks and shared cores a wait for ranks below 5 % occurs in sound jobs too.
-constexpr double data_limit = 0.05, imbalance_limit = 0.05, communication_limit = 0.05, checkpoint_limit = 0.03;
+// Fractions of a step, as `assay diagnose` judges them.
+double data_limit() { return warns_from("data-starved", "data_wait_share"); }
+double stall_limit() { return warns_from("stalls", "stall_share"); }
+double wait_limit() { return warns_from("cpu-oversubscribed", "cpu_wait_share"); }
+double quota_limit() { return warns_from("cpu-oversubscribed", "quota_share"); }
+// With the noise of host clocks and shared cores a wait for ranks below 5 % occurs in sound jobs too.
+constexpr double imbalance_limit = 0.05, communication_limit = 0.05, checkpoint_limit = 0.03;
 // Of ranks that are alike one is always last: of two whose own times scatter by 8 %, by 9 % of it.
 constexpr double in_turn_limit = 0.10;
-constexpr double stall_limit = 0.05, max_stalls = 0.2, idle_limit = 0.10, wait_limit = 0.10, quota_limit = 0.05;
+constexpr double max_stalls = 0.2, idle_limit = 0.10;
 constexpr double memory_limit = 0.90, outside_limit = 0.25, busy_worker = 0.75, blocked_worker = 0.3;
 
 double gain_of(double saved_share) { return 1 / std::max(0.01, 1 - saved_share); }
@@ -72,7 +80,7 @@ const char* name_for_people(Part part) {
 
 void data(const JobSteps& steps, const Surroundings& around, std::vector<Diagnosis>& found) {
   const double share = steps.share(Part::data_wait);
-  if (share < data_limit) return;
+  if (share < data_limit()) return;
   found.push_back({"data-starved", fmt::format("{:.0f} % of a step waits for data", 100 * share),
                    loader_change(share, steps, around), gain_of(share)});
 }
@@ -104,7 +112,7 @@ void ranks(const JobSteps& steps, std::vector<Diagnosis>& found) {
 void processors(const JobSteps& steps, const Surroundings& around, std::vector<Diagnosis>& found) {
   const double used = std::max(around.job_cpus, 0.01);
   // A quota or a neighbour takes from the job at most what it would have used.
-  if (around.quota && *around.quota / (used + *around.quota) >= quota_limit) {
+  if (around.quota && *around.quota / (used + *around.quota) >= quota_limit()) {
     const double share = *around.quota / (used + *around.quota);
     found.push_back({"quota", fmt::format("a CPU quota holds back {:.1f} CPUs", *around.quota),
                      "raise the container's quota, or use as many threads and workers as it grants", gain_of(share)});
@@ -112,7 +120,7 @@ void processors(const JobSteps& steps, const Surroundings& around, std::vector<D
   }
   if (!around.cpu_times) return;
   const double wait = steps.cpu_wait();
-  if (wait < wait_limit) return;
+  if (wait < wait_limit()) return;
   const double gain = gain_of(wait);
   const double free_for_us = around.cpus - around.outside.value_or(0);
   const int wanted = around.ranks * (around.threads + around.workers.asked);
@@ -139,8 +147,8 @@ void pauses(const JobSteps& steps, const Surroundings& around, std::vector<Diagn
     found.push_back({"stalls", fmt::format("{:.0f} % of the time is spent in torch.save{}", 100 * saving, every),
                      "save less often, or in the background (torch.distributed.checkpoint.async_save)",
                      gain_of(saving)});
-  } else if (steps.stalls.share >= stall_limit && steps.share(Part::data_wait) < data_limit &&
-             steps.cpu_wait() < wait_limit &&
+  } else if (steps.stalls.share >= stall_limit() && steps.share(Part::data_wait) < data_limit() &&
+             steps.cpu_wait() < wait_limit() &&
              static_cast<double>(steps.stalls.count) <= max_stalls * static_cast<double>(steps.seconds.size())) {
     found.push_back(
         {"stalls",
@@ -163,6 +171,18 @@ void pauses(const JobSteps& steps, const Surroundings& around, std::vector<Diagn
 
 }  // namespace
 
+double warns_from(const char* rule, const char* evidence) {
+  constexpr std::uintmax_t max_bytes = 1 << 20;
+  static const Json shipped =
+      Json::parse(read_whole(find_config("diagnosis", "rules file", "rules"), max_bytes), nullptr, true, true);
+  for (const Json& one : shipped.at("rules"))
+    if (one.at("id") == rule && one.at("evidence") == evidence) {
+      const Json& warn = one.at("warn");
+      return warn.is_string() ? parse_fraction(warn.get<std::string>()) : warn.get<double>();
+    }
+  throw UsageError(fmt::format("configs/diagnosis/rules.json: has no rule {} about {}", rule, evidence));
+}
+
 std::vector<Diagnosis> diagnose(const JobSteps& steps, const Surroundings& around) {
   std::vector<Diagnosis> found;
   data(steps, around, found);
@@ -181,13 +201,13 @@ std::vector<Diagnosis> diagnose(const JobSteps& steps, const Surroundings& aroun
 
 std::vector<std::string> not_the_cause(const JobSteps& steps, const Surroundings& around) {
   std::vector<std::string> sound;
-  if (steps.share(Part::data_wait) < data_limit)
+  if (steps.share(Part::data_wait) < data_limit())
     sound.push_back(fmt::format("data ({:.1f} %)", 100 * steps.share(Part::data_wait)));
   if (around.ranks > 1 && steps.share(Part::communication) < communication_limit)
     sound.push_back(fmt::format("communication ({:.1f} %)", 100 * steps.share(Part::communication)));
   if (around.memory && around.memory_room && *around.memory <= memory_limit * *around.memory_room)
     sound.push_back(fmt::format("memory ({} of {})", format_bytes(*around.memory), format_bytes(*around.memory_room)));
-  if (around.cpu_times && steps.cpu_wait() < wait_limit)
+  if (around.cpu_times && steps.cpu_wait() < wait_limit())
     sound.push_back(fmt::format("CPUs ({:.0f} % wait)", 100 * steps.cpu_wait()));
   return sound;
 }

@@ -60,6 +60,10 @@ struct Diagnosis {
   double gain = 1;     // at most so many times as fast; 1: unknown
 };
 
+// The fraction from which the shipped rule of diagnosis (configs/diagnosis/rules.json) warns of this evidence, so that
+// `assay diagnose` judges the record by the same. Throws UsageError if there is no such rule.
+double warns_from(const char* rule, const char* evidence);
+
 // The rules that hold, the one with most to gain first. Where the parts of a job on GPUs are times of its host, only
 // waits for data and for ranks are judged.
 std::vector<Diagnosis> diagnose(const JobSteps& steps, const Surroundings& around);

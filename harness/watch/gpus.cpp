@@ -110,12 +110,11 @@ GpuUse JobGpus::take() {
 
 std::optional<SheetPeak> peak_of_gpu(const std::string& name, const std::string& dtype) {
   const HardwareSheet* sheet = find_hardware(shipped_hardware(), name);
-  if (!sheet) return std::nullopt;
-  const auto peak = sheet->peak.find(dtype);
-  if (peak == sheet->peak.end()) return std::nullopt;
+  const auto peak = sheet ? sheet->peak_of(dtype) : std::nullopt;
+  if (!peak) return std::nullopt;
   const auto source = sheet->sources.find("peak");
-  return SheetPeak{peak->second, fmt::format("{} of {}: {}", dtype, sheet->name,
-                                             source == sheet->sources.end() ? "its sheet" : source->second)};
+  return SheetPeak{*peak, fmt::format("{} of {}: {}", dtype, sheet->name,
+                                      source == sheet->sources.end() ? "its sheet" : source->second)};
 }
 
 }  // namespace assay::watch

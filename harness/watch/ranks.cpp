@@ -27,7 +27,7 @@ namespace {
 
 // As hook/assay_watch.py writes them.
 constexpr std::uint64_t magic = 0x3259535341;
-constexpr std::size_t state_bytes = 4096, capacity = 16384, step_numbers = 13;
+constexpr std::size_t state_bytes = 4096, capacity = 16384;
 constexpr std::size_t count_at = 8, command_at = 16, entered_at = 24, name_at = 64, name_bytes = 64;
 constexpr std::size_t step_bytes = step_numbers * sizeof(double);
 constexpr std::size_t max_hello = 16384;
@@ -119,7 +119,8 @@ std::optional<RankInfo> rank_info_from(const std::string& text, int next_rank) {
   info.dtype = short_dtype(text_of(json, "dtype"));
   if (const auto gpu = json.find("gpu"); gpu != json.end() && gpu->is_object()) {
     info.gpu_name = text_of(*gpu, "name"), info.gpu_uuid = text_of(*gpu, "uuid"), info.gpu_pci = text_of(*gpu, "pci");
-    if (const auto memory = gpu->find("memory"); memory != gpu->end() && memory->is_number())
+    if (const auto memory = gpu->find("memory");
+        memory != gpu->end() && memory->is_number() && memory->get<double>() >= 0)
       info.gpu_memory = memory->get<double>();
   }
   if (const auto absent = json.find("absent"); absent != json.end() && absent->is_object())
@@ -131,6 +132,20 @@ std::optional<RankInfo> rank_info_from(const std::string& text, int next_rank) {
       info.workers = member(loader, "workers", 0), info.batch = member(loader, "batch", 0);
     }
   return info;
+}
+
+std::optional<Step> step_from(std::array<double, step_numbers> numbers) {
+  constexpr double max_number = 1e9;  // s: 30 years
+  std::optional<double> ready;
+  if (std::isfinite(numbers[8])) ready = numbers[8];
+  numbers[8] = 0;  // unknown is no mistake
+  if (!std::ranges::all_of(numbers, [](double one) { return std::abs(one) <= max_number; }) || numbers[1] < 0)
+    return std::nullopt;
+  Step step{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], numbers[7]};
+  step.ready = ready;
+  step.parts = numbers[9] != 0, step.backwards = static_cast<int>(numbers[10]);
+  step.synced = numbers[11], step.syncs = static_cast<int>(std::max(numbers[12], 0.0));
+  return step;
 }
 
 std::string one_line_stack(const std::string& written) {
@@ -175,13 +190,7 @@ bool Rank::take() {
   for (; taken_ < count; ++taken_) {
     std::array<double, step_numbers> numbers{};
     std::memcpy(numbers.data(), memory_ + state_bytes + (taken_ % capacity) * step_bytes, step_bytes);
-    Step step{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], numbers[7]};
-    if (std::isfinite(numbers[8])) step.ready = numbers[8];
-    step.parts = numbers[9] != 0, step.backwards = static_cast<int>(numbers[10]);
-    step.synced = numbers[11], step.syncs = static_cast<int>(std::clamp(numbers[12], 0.0, 1e9));
-    numbers[8] = 0;  // unknown is no mistake
-    if (std::ranges::all_of(numbers, [](double one) { return std::isfinite(one); }) && step.total >= 0)
-      steps_.push_back(step);
+    if (const auto step = step_from(numbers)) steps_.push_back(*step);
   }
   return true;
 }

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/types.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -38,6 +39,11 @@ struct RankInfo {
 
 // Reads the text of a hello; `next_rank` is its rank if it says none. Absent if it is none.
 std::optional<RankInfo> rank_info_from(const std::string& text, int next_rank);
+
+// One step as a hook writes it into its memory, in this order: its end, its length, five parts, CPU time, time ready to
+// run, whether it has parts, backward passes, time of waits for the GPU and how many. Absent if that is none of a step.
+inline constexpr std::size_t step_numbers = 13;
+std::optional<Step> step_from(std::array<double, step_numbers> numbers);
 
 // The stack as faulthandler writes it, innermost call first: "wait (loader.py:7) < step (train.py:12)".
 std::string one_line_stack(const std::string& written);

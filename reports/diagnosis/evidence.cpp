@@ -368,6 +368,8 @@ EvidenceSet evidence_of(const Entry& entry, std::span<const Entry> of_run) {
           {"stall_share", stall_share(entry)},
           {"distant_ranks_share", distant_ranks_share(entry)},
           {"gpu_idle_share", share_of_step(record, span_of(record, "gpu_idle:step"), "a GPU, and --trace")},
+          {"exposed_copies_share",
+           share_of_step(record, span_of(record, "exposed_copies"), "a trace of a GPU (assay import kineto)")},
           {"ridge_ratio", ridge_ratio(entry, of_run)},
           {"precision_ratio", precision_ratio(entry, of_run)},
           {"fewer_threads_ratio", fewer_threads_ratio(entry, of_run)},

@@ -37,6 +37,7 @@ struct Evidence {
 //  stall_share           of a training case's time: what steps beyond 3 sigma took above the median
 //  distant_ranks_share   of ranks on GPUs: those on CPUs of another NUMA node
 //  gpu_idle_share        of a step on a GPU: idle between kernels; only with --trace
+//  exposed_copies_share  of a step of an imported trace: the GPU copies and does nothing else
 //  ridge_ratio           of a step on all of a host's CPUs, larger than their caches: FLOP per byte at the ridge of the
 //                        roofs that the run measured, over the step's (training_intensity(): a lower bound of the
 //                        ratio)

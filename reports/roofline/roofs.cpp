@@ -150,12 +150,9 @@ std::string source_of(const HardwareSheet& sheet, const char* what) {
 
 std::optional<Roof> sheet_compute(const HardwareSheet* sheet, const RunData& run, std::string_view device,
                                   std::string_view dtype) {
-  if (!sheet) return std::nullopt;
-  auto peak = sheet->peak.find(std::string(dtype == "fp8" ? "fp8_e4m3" : dtype));
-  // f64 matrix products use tensor cores if there are any.
-  if (dtype == "f64" && sheet->peak.contains("f64_tensor")) peak = sheet->peak.find("f64_tensor");
-  if (peak == sheet->peak.end()) return std::nullopt;
-  return Roof{peak->second * sockets(run, device), {}, source_of(*sheet, "peak"), nullptr};
+  const auto peak = sheet ? sheet->peak_of(dtype) : std::nullopt;
+  if (!peak) return std::nullopt;
+  return Roof{*peak * sockets(run, device), {}, source_of(*sheet, "peak"), nullptr};
 }
 
 std::optional<Roof> sheet_memory(const HardwareSheet* sheet, const RunData& run, std::string_view device) {

@@ -58,7 +58,21 @@ void add_gpu_parts(const Entry& entry, Bars& bars, Table& table) {
     add(fmt::format("rank {} ", record.ranks[i].rank), fmt::format("  rank {}", record.ranks[i].rank));
 }
 
-void add_traced(const Entry& entry, const Traced& traced, Table& uses, Table& collectives) {
+// Rate, intensity, share of the sheet's roof, and which roof that is.
+void add_work(const std::optional<TracedWork>& work, std::vector<Cell>& row) {
+  const auto share = work ? work->of_bound() : std::nullopt;
+  row.push_back(work ? quantity_cell({work->rate()}, "FLOP/s") : no_cell());
+  row.push_back(work && !work->dtype.empty() ? text_cell(work->dtype) : no_cell());
+  row.push_back(work ? quantity_cell({work->intensity()}, "FLOP/B") : no_cell());
+  row.push_back(share ? share_cell(*share) : no_cell());
+  row.push_back(share ? text_cell(work->bound_by()) : no_cell());
+}
+
+bool has_work(const Traced& traced) {
+  return std::ranges::any_of(traced.uses, [](const TracedUse& use) { return use.work.has_value(); });
+}
+
+void add_traced(const Entry& entry, const Traced& traced, bool with_work, Table& uses, Table& collectives) {
   const Metric* step = step_metric(*entry.record);
   for (std::size_t i = 0; i < traced.uses.size() && i < max_uses; ++i) {
     const TracedUse& use = traced.uses[i];
@@ -67,6 +81,7 @@ void add_traced(const Entry& entry, const Traced& traced, Table& uses, Table& co
                          quantity_cell({use.seconds}, "s"),
                          step && *step->value > 0 ? share_cell(use.seconds / *step->value) : no_cell(),
                          {format_number(use.calls, 1), use.calls, Tone::plain, {}, use.calls}});
+    if (with_work) add_work(use.work, uses.rows.back());
   }
   for (std::size_t i = 0; i < traced.collectives.size() && i < max_collectives; ++i) {
     const TracedCollective& one = traced.collectives[i];
@@ -98,15 +113,24 @@ std::vector<Section> trace_sections(const RunSet& runs) {
                      right("transfer"),
                      right("skew", "wait for the last rank"),
                      {"last", "who comes last"}}};
-  bool kernels = false;
+  bool kernels = false, with_work = false;
+  std::vector<std::pair<const Entry*, Traced>> traces;
   for (const MachineRuns& machine : by_machine(runs))
     for (const CaseRuns& one : machine.cases) {
-      const auto traced = traced_of(one.newest().run->run);
+      auto traced = traced_of(one.newest().run->run);
       if (!traced) continue;
       kernels = kernels || traced->kernels;
-      add_gpu_parts(one.newest(), bars, parts);
-      add_traced(one.newest(), *traced, uses, collectives);
+      with_work = with_work || has_work(*traced);
+      traces.emplace_back(&one.newest(), std::move(*traced));
     }
+  if (with_work)
+    for (Column column : {right("rate"), Column{"dtype"}, right("intensity", "FLOP per byte"),
+                          right("of_roof", "of the sheet's roof"), Column{"bound", "bound by"}})
+      uses.columns.push_back(std::move(column));
+  for (const auto& [entry, traced] : traces) {
+    add_gpu_parts(*entry, bars, parts);
+    add_traced(*entry, traced, with_work, uses, collectives);
+  }
   std::vector<Section> sections;
   if (!parts.rows.empty())
     sections.push_back({"gpu_steps", "What the GPUs do in a step", {std::move(bars), std::move(parts)}});
@@ -114,6 +138,11 @@ std::vector<Section> trace_sections(const RunSet& runs) {
     sections.push_back({"kernels",
                         kernels ? "The heaviest kernels of a step" : "The heaviest operators of a step",
                         {std::move(uses)}});
+  if (with_work)
+    sections.back().blocks.push_back(Text{
+        "Rates and FLOP per byte are of matrix products, convolutions and attention whose shapes the trace has: FLOPs "
+        "over the time of all that such an operator ran, in the row of the longest.",
+        Tone::faint});
   if (!collectives.rows.empty())
     sections.push_back({"collectives_traced", "Collectives of a step", {std::move(collectives)}});
   return sections;

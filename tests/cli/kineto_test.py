@@ -117,6 +117,47 @@ class Kineto(AssayCase):
         same = self.assay("compare", "a", "a").stdout
         self.assertIn("Where the steps changed", same)
 
+    def test_kernels_have_their_roofline(self):
+        """A product of 4096 x 4096 matrices in bf16 is 2 x 4096^3 FLOPs on 3 x 2 x 4096^2 bytes; the sheet of an H100 has
+        989 TFLOP/s and 3.35 TB/s, so 200 us are 69 % of what it allows."""
+        shapes = {"Input Dims": [[4096, 4096], [4096, 4096]], "Input type": ["c10::BFloat16", "c10::BFloat16"],
+                  "Concrete Inputs": ["", ""]}
+        events = []
+        for i in range(4):
+            start = 1000 * i
+            events += [event("user_annotation", f"ProfilerStep#{i}", start, 1000),
+                       event("cpu_op", "aten::mm", start + 10, 20, **{"External id": i + 10}, **shapes),
+                       event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", start, 100, 7, device=0, stream=7),
+                       event("kernel", "nvjet_tst_128x256", start + 100, 200, 7, device=0, correlation=500 + i,
+                             **{"External id": i + 10}),
+                       event("kernel", "relu", start + 300, 600, 7, device=0, correlation=600 + i, **{"External id": 99})]
+        done = self.imported(self.trace("shapes.json", events))
+        self.assertIn("200 us of a step in 1.0 x nvjet_tst_128x256: 687 TFLOP/s in bf16, 1,365 FLOP/B, 69 % of what its peak "
+                      "allows", done.stdout)
+        uses = json.loads((self.dir / "run/run.json").read_text())["trace"]["uses"]
+        work = {use["name"]: use.get("work") for use in uses}
+        self.assertIsNone(work["relu"])
+        self.assertAlmostEqual(work["nvjet_tst_128x256"]["flops"], 2 * 4096**3, -3)
+        self.assertAlmostEqual(work["nvjet_tst_128x256"]["bytes"], 6 * 4096**2, -3)
+        self.assertAlmostEqual(work["nvjet_tst_128x256"]["least"], 2 * 4096**3 / 989e12, 9)
+        self.assertEqual(self.assay("report", "run", "--json=r.json").returncode, 0)
+        tables = {table["id"]: table["rows"] for section in json.loads((self.dir / "r.json").read_text())["sections"]
+                  for table in section["tables"]}
+        rows = {row["name"]: row for row in tables["kernels"]}
+        self.assertAlmostEqual(rows["nvjet_tst_128x256"]["rate"]["value"] / 1e12, 687.19, 1)
+        self.assertAlmostEqual(rows["nvjet_tst_128x256"]["of_roof"], 0.6948, 3)
+        self.assertEqual(rows["nvjet_tst_128x256"]["bound"], "peak")
+        self.assertIsNone(rows["relu"]["rate"])
+        # The copies are as much of a step for the import as for the diagnosis of its run.
+        self.assertIn("for 10 % of a step the GPU only copies", done.stdout)
+        rules = {rule["id"]: rule["state"] for rule in json.loads(self.assay("diagnose", "run", "--json").stdout)["rules"]}
+        self.assertEqual((rules["copy-bound"], rules["launch-bound"]), ("warn", "warn"))
+
+        bare = [{**one, "args": {key: value for key, value in one["args"].items() if key not in shapes}} for one in events]
+        done = self.imported(self.trace("bare.json", bare), out="bare")
+        self.assertIn("bare.json: it has no shapes of operators, so no FLOP/s: profile(record_shapes=True) records them", done.stdout)
+        self.assertNotIn("FLOP/B", done.stdout + self.assay("report", "bare").stdout)
+
     def test_a_job_on_cpus(self):
         engine = "autograd::engine::evaluate_function: MmBackward0"
         events = []

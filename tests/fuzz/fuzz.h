@@ -14,9 +14,9 @@ namespace assay::fuzz {
 using Target = void (*)(std::string_view input);
 #define ASSAY_FUZZ_TARGETS(each)                                                                                 \
   each(analysis) each(architecture) each(audits) each(channel) each(checkpoint) each(expectation) each(floors)   \
-      each(foreign) each(history) each(hosts) each(jpeg) each(kernel_log) each(kineto) each(message) each(model) \
-          each(pack) each(peer_tools) each(plan) each(prices) each(record) each(run) each(sheets) each(tar)      \
-              each(tokens)
+      each(foreign) each(hello) each(history) each(hosts) each(jpeg) each(kernel_log) each(kineto) each(message) \
+          each(model) each(pack) each(peer_tools) each(plan) each(prices) each(record) each(run) each(sheets)    \
+              each(tar) each(tokens)
 #define ASSAY_FUZZ_DECLARE(name) void name(std::string_view input);
 ASSAY_FUZZ_TARGETS(ASSAY_FUZZ_DECLARE)
 #undef ASSAY_FUZZ_DECLARE

@@ -159,6 +159,92 @@ TEST(KinetoTrace, WithoutAGpuTheThreadOfTheStepsIsDivided) {
   EXPECT_NEAR(own.at(engine), 130e-6, 1e-12);
 }
 
+// An operator on two matrices, by the ids that join it with its kernels.
+std::string product_event(const std::string& name, double start, double duration, int id, int m, int k, int n,
+                          const std::string& type = "c10::BFloat16") {
+  return event(
+      "cpu_op", name, start, duration,
+      fmt::format(R"("tid": 1, "args": {{"External id": {0}, "Concrete Inputs": ["", ""], "Input type": ["{1}", "{1}"],
+               "Input Strides": [[{3}, 1], [{4}, 1]], "Input Dims": [[{2}, {3}], [{3}, {4}]]}})",
+                  id, type, m, k, n));
+}
+
+const TracedWork* work_of_use(const RankTrace& trace, const std::string& name) {
+  for (const TracedUse& use : trace.uses)
+    if (use.name == name) return use.work ? &*use.work : nullptr;
+  ADD_FAILURE() << name;
+  return nullptr;
+}
+
+TEST(KinetoTrace, KernelsHaveTheWorkOfTheOperatorsThatLaunchedThem) {
+  const auto of = [](int id, const std::string& more = "") {
+    return fmt::format(R"(, "External id": {}{})", id, more);
+  };
+  const std::string head = R"("deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}],)";
+  const RankTrace trace = read(document(
+      {profiler_step(1, 0, 10000), product_event("aten::mm", 10, 100, 5, 4096, 4096, 4096),
+       event("cpu_op", "aten::empty", 20, 10, R"("tid": 1, "args": {"External id": 6})"),
+       event("cpu_op", "aten::mul", 200, 10, R"("tid": 1, "args": {"External id": 7})"),
+       product_event("aten::mm", 300, 50, 8, 64, 4096, 4096), product_event("aten::mm", 400, 50, 12, 10, 20, 30),
+       // Under autocast: the outer call has its operands in f32.
+       product_event("aten::mm", 500, 90, 20, 4096, 4096, 4096, "float"),
+       event("cpu_op", "aten::to", 505, 10, R"("tid": 1, "args": {"External id": 21})"),
+       product_event("aten::mm", 520, 50, 22, 4096, 4096, 4096), kernel("gemm", 1000, 200, 7, of(5)),
+       kernel("reduce", 1200, 50, 7, of(6)), kernel("mul", 1300, 40, 7, of(7)), kernel("thin", 1400, 20, 7, of(8)),
+       kernel("cast", 1500, 30, 7, of(21)), kernel("gemm", 1600, 250, 7, of(22)),
+       kernel("old", 2000, 10, 7, R"(, "External id": 12)")},
+      head));
+  // Two products in 500 us, with what adds up their partial sums; the cast is none of them.
+  const double flops = 2.0 * 4096 * 4096 * 4096, bytes = 2.0 * 3 * 4096 * 4096;
+  const TracedWork* gemm = work_of_use(trace, "gemm");
+  ASSERT_TRUE(gemm);
+  EXPECT_DOUBLE_EQ(gemm->flops, 2 * flops);
+  EXPECT_DOUBLE_EQ(gemm->bytes, 2 * bytes);
+  EXPECT_NEAR(gemm->seconds, 500e-6, 1e-12);
+  EXPECT_EQ(gemm->dtype, "bf16");
+  EXPECT_NEAR(*gemm->of_bound(), 2 * flops / 9.89e14 / 500e-6, 1e-9);
+  EXPECT_STREQ(gemm->bound_by(), "peak");
+  const TracedWork* thin = work_of_use(trace, "thin");
+  ASSERT_TRUE(thin);
+  const double thin_bytes = 2.0 * (64 * 4096 + 4096 * 4096 + 64 * 4096);
+  EXPECT_NEAR(*thin->of_bound(), thin_bytes / 3.35e12 / 20e-6, 1e-9);
+  EXPECT_STREQ(thin->bound_by(), "memory");
+  for (const char* name : {"reduce", "mul", "cast", "old"}) EXPECT_FALSE(work_of_use(trace, name)) << name;
+  EXPECT_EQ(trace.no_work, "");
+
+  const Job job = job_of({trace});
+  ASSERT_TRUE(job.uses.front().work);
+  EXPECT_DOUBLE_EQ(job.uses.front().work->flops, 2 * flops);  // there is one step
+}
+
+TEST(KinetoTrace, OperatorsHaveTheirOwnWork) {
+  const RankTrace trace = read(document({profiler_step(1, 0, 1000), product_event("aten::mm", 10, 100, 5, 10, 20, 30),
+                                         event("cpu_op", "aten::copy_", 20, 10), event("cpu_op", "aten::add", 200, 10),
+                                         product_event("aten::mm", 300, 100, 6, 10, 20, 30, "float")}));
+  const TracedWork* mm = work_of_use(trace, "aten::mm");
+  ASSERT_TRUE(mm);
+  EXPECT_DOUBLE_EQ(mm->flops, 2 * 12000);
+  EXPECT_DOUBLE_EQ(mm->bytes, 6 * (200 + 600 + 300));
+  EXPECT_NEAR(mm->seconds, 200e-6, 1e-12);  // with what it called
+  EXPECT_EQ(mm->dtype, "");                 // bf16 and f32
+  EXPECT_FALSE(mm->least);
+  EXPECT_FALSE(work_of_use(trace, "aten::add"));
+}
+
+TEST(KinetoTrace, WithoutShapesNothingIsSaidOfWork) {
+  const Job job = job_of({read(document({profiler_step(1, 0, 1000), event("cpu_op", "aten::mm", 10, 100)}), "a.json")});
+  EXPECT_FALSE(job.uses.front().work);
+  EXPECT_THAT(job.remarks,
+              ElementsAre("a.json: it has no shapes of operators, so no FLOP/s: profile(record_shapes=True) "
+                          "records them"));
+  const Job unlinked = job_of({read(
+      document({profiler_step(1, 0, 1000), product_event("aten::mm", 10, 100, 121, 4, 5, 6), kernel("gemm", 100, 5)}),
+      "b.json")});
+  EXPECT_FALSE(unlinked.uses.front().work);
+  EXPECT_THAT(unlinked.remarks,
+              ElementsAre("b.json: its kernels do not say which operator launched them, so no FLOP/s"));
+}
+
 TEST(KinetoTrace, OtherRangesCanBeSteps) {
   const std::string text =
       document({event("user_annotation", "train_step", 500, 100), event("user_annotation", "train_step", 0, 400),

@@ -94,6 +94,10 @@ std::vector<Drill> drills() {
        [](Record& r, double value) {
          r.spans = {{"gpu_idle:step", value}};
        }},
+      {"copy-bound", "exposed_copies_share",
+       [](Record& r, double value) {
+         r.spans = {{"exposed_copies", value}};
+       }},
   };
 }
 

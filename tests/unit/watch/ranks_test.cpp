@@ -6,6 +6,9 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+#include <cmath>
+
 namespace assay::watch {
 namespace {
 
@@ -25,6 +28,25 @@ TEST(WatchRanks, AHelloIsReadAsFarAsItGoes) {
   EXPECT_EQ(info->absent.at("backward"), "no such thing");
   for (const char* bad : {"", "[]", "{}", "{\"pid\": \"x\"}", "{\"pid\": 1", "null"})
     EXPECT_FALSE(rank_info_from(bad, 0)) << bad;
+}
+
+TEST(WatchRanks, AStepHasFiniteNumbers) {
+  const std::array<double, step_numbers> numbers{10,   0.1,          0.01, 0.04, 0.01,  0.02, 0,
+                                                 0.08, std::nan(""), 1,    1,    0.002, 3};
+  const auto step = step_from(numbers);
+  ASSERT_TRUE(step);
+  EXPECT_DOUBLE_EQ(step->forward(), 0.1 - 0.08);
+  EXPECT_FALSE(step->ready);
+  EXPECT_EQ(step->syncs, 3);
+  for (const std::size_t i : {0, 1, 3, 10, 12})
+    for (const double bad : {std::nan(""), INFINITY, 1e300}) {
+      auto changed = numbers;
+      changed[i] = bad;
+      EXPECT_FALSE(step_from(changed)) << i;
+    }
+  auto backwards = numbers;
+  backwards[1] = -0.1;
+  EXPECT_FALSE(step_from(backwards));
 }
 
 TEST(WatchRanks, AStackIsOneLineWithoutTheHook) {
