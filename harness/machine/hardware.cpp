@@ -110,6 +110,18 @@ HardwareSheet hardware_named(const std::string& word) {
   return read_hardware(find_config("hardware", "hardware sheet", word));
 }
 
+const HardwareSheet::Link* HardwareSheet::fastest_link() const {
+  const auto fastest = std::ranges::max_element(links, {}, &Link::bytes_per_second);
+  return fastest == links.end() ? nullptr : &*fastest;
+}
+
+const HardwareSheet::Link* HardwareSheet::pcie() const {
+  const Link* best = nullptr;
+  for (const Link& link : links)
+    if (link.name.starts_with("PCIe") && (!best || link.bytes_per_second > best->bytes_per_second)) best = &link;
+  return best;
+}
+
 const HardwareSheet* find_hardware(std::span<const HardwareSheet> sheets, std::string_view device_name) {
   for (const auto& sheet : sheets)
     for (const auto& pattern : sheet.match)

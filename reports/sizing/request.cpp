@@ -26,8 +26,9 @@ std::optional<double> read_positive(const std::string& flag, const std::string& 
 }
 
 void check_sets(const std::vector<std::string>& sets) {
-  static const std::vector<std::string> names = {"accumulate", "lora_rank", "lora_targets", "method", "optimizer",
-                                                 "precision",  "pp",        "seq",          "tp"};
+  static const std::vector<std::string> names = {"accumulate",   "chunks", "cp",      "ep",        "lora_rank",
+                                                 "lora_targets", "method", "offload", "optimizer", "pp",
+                                                 "precision",    "seq",    "tp"};
   for (const std::string& text : sets)
     for (const std::string& pair : split_commas(text))
       if (const std::string name = pair.substr(0, pair.find('=')); std::ranges::find(names, name) == names.end())

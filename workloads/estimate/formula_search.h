@@ -13,12 +13,14 @@ namespace assay::estimate {
 
 class FormulaSearch {
  public:
-  // `asked` has the method and what it may fix of the layout (tp, pp); `gpus`: the numbers to plan for. Throws
-  // UsageError.
+  // `asked` has the method and what it may fix of the layout (tp, pp, chunks, ep, cp) and offload; `gpus`: the numbers
+  // to plan for. Throws UsageError.
   FormulaSearch(const Asked& asked, const std::vector<std::int64_t>& gpus);
 
-  // As LayoutSearch::on(). Layers and pipelines are divided only if nothing fits without, in that order, and a
-  // recomputing step is the last resort. With tp above 1 its ranks also divide the sequence where they can.
+  // As LayoutSearch::on(). Each of these only if nothing fits without: experts are divided, before weights are gathered
+  // (zero = 3), as the tokens that ranks send to experts are fewer bytes; layers (tp); pipelines; recomputation;
+  // sequences (cp); offload, to a GPU's host over PCI Express with a known rate. With tp above 1 its ranks also divide
+  // the sequence where they can.
   parallel::Held on(const HardwareSheet& sheet, std::int64_t gpus) const;
   std::optional<std::int64_t> fewest_above(const HardwareSheet& sheet, std::int64_t gpus) const;
 
@@ -32,13 +34,27 @@ class FormulaSearch {
     double bytes = 0;
   };
 
+  // The best that fits, and the smallest of all that were tried.
+  struct Best {
+    std::optional<Attempt> fits, smallest;
+  };
+
   std::optional<Attempt> attempt(planning::Step step, planning::Layout layout, const planning::Device& device) const;
-  parallel::Held held(const Attempt& attempt, const planning::Device& device, bool fits) const;
+  // The largest micro-batch that fits, a power of two; `gathers`: with zero = 3.
+  void try_batches(planning::Step step, planning::Layout layout, bool gathers, const planning::Device& device,
+                   Best& best) const;
+  void try_layouts(const planning::Step& step, std::int64_t cp, std::int64_t gpus, const planning::Device& device,
+                   Best& best) const;
+  parallel::Held held(const Attempt& attempt, const HardwareSheet& sheet, bool fits) const;
   double flops_of_token() const;
+  // What the number of GPUs must be a multiple of.
+  std::int64_t min_gpus() const;
 
   architecture::Architecture model_;
   planning::Step step_;
-  std::vector<std::int64_t> tensor_, stages_;  // values of tp and pp to try
+  std::vector<planning::Offload> offloads_;                          // values to try
+  std::vector<std::int64_t> tensor_, stages_, experts_, sequences_;  // of tp, pp, ep and cp
+  std::int64_t chunks_ = 1;
 };
 
 }  // namespace assay::estimate
