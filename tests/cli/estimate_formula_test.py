@@ -162,6 +162,7 @@ class EstimateByFormula(AssayCase):
         refused("method=lroa", 'did you mean "lora"')
         refused("method=lora,lora_rank=0", "lora_rank")
         refused("method=lora,precision=fp8", "use precision=bf16")
+        refused("offload=weights", "epyc-9654 is a CPU", "use offload=none", words=("--hardware", "epyc-9654"))
         refused("engine=tourch", 'did you mean "torch"')
         refused("engine=torch,method=qlora", "use method=lora")
         refused("engine=torch,optimizer=adafactor", "use optimizer=adamw")
