@@ -51,7 +51,7 @@ ExitCode run_size(SizeOptions flags) {
     plan_by(formula.emplace(asked, request.gpus));
     planner.model = formula->name();
     planner.precision = word_of(formula->step().precision);
-    planner.seq = formula->step().seq;
+    planner.seq = formula->of_images() ? 0 : formula->step().seq;
     request.remarks.emplace_back(
         "memory by formula: Assay does not train all of these settings yet, and what is published is full training");
   } else {

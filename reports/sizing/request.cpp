@@ -40,6 +40,8 @@ void add_sheet(std::vector<HardwareSheet>& sheets, const HardwareSheet& sheet) {
     sheets.push_back(sheet);
 }
 
+constexpr double min_speed = 1e-6, max_speed = 1e12;  // beyond, times are no numbers
+
 Measured read_anchor(const std::string& text, std::vector<HardwareSheet>& sheets) {
   const std::string flag = "size: --anchor " + one_line(text);
   const std::size_t equals = text.find('=');
@@ -47,7 +49,8 @@ Measured read_anchor(const std::string& text, std::vector<HardwareSheet>& sheets
     throw UsageError(fmt::format("{}: must be MACHINE=TOKENS_PER_S, the speed of one GPU: h100-sxm=9600", flag));
   const HardwareSheet sheet = hardware_named(text.substr(0, equals));
   const double speed = parse_flag(flag, text.substr(equals + 1), parse_real);
-  if (!(speed > 0)) throw UsageError(fmt::format("{}: the speed must be above 0", flag));
+  if (!(speed >= min_speed && speed <= max_speed))
+    throw UsageError(fmt::format("{}: the speed must be above 0: from {} to {}", flag, min_speed, max_speed));
   add_sheet(sheets, sheet);
   return {.hardware = sheet.name,
           .items_per_gpu = {speed, std::nullopt},

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace assay::estimate {
 
@@ -185,6 +186,14 @@ void FormulaEstimate::plan_torch() {
                   .allocator = torch_->reserved - torch_->tensors};
   stages_ = {memory};
   if (!fits().value_or(true)) others_ = planning::nearest_that_fit(model_, step_, layout_, device(), reserved);
+}
+
+std::uint64_t counted(double bytes) {
+  constexpr double most = 1e18;
+  if (bytes <= most) return static_cast<std::uint64_t>(std::ceil(bytes));
+  throw UsageError(
+      "a step moves more bytes than can be counted; use a smaller accumulate, micro_batch or seq, such as "
+      "accumulate=1");
 }
 
 void check_offload(planning::Offload offload, const HardwareSheet& sheet) {

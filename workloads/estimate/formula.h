@@ -43,6 +43,9 @@ planning::Device device_of(const HardwareSheet& sheet);
 // Throws UsageError for a CPU, which has no other memory.
 void check_offload(planning::Offload offload, const HardwareSheet& sheet);
 
+// Whole bytes. Throws UsageError for more than can be counted.
+std::uint64_t counted(double bytes);
+
 // What a group sends, over the sheet's fastest link within a host; between hosts no rate is known. `sheet` may be null.
 parallel::Sent over_link(std::string group, std::int64_t ranks, double bytes, bool within_host,
                          const HardwareSheet* sheet);

@@ -46,7 +46,7 @@ parallel::Sent over_link(std::string group, std::int64_t ranks, double bytes, bo
                          const HardwareSheet* sheet) {
   parallel::Sent sent{.group = std::move(group),
                       .ranks = ranks,
-                      .bytes = static_cast<std::uint64_t>(std::ceil(bytes)),
+                      .bytes = counted(bytes),
                       .within_host = within_host,
                       .link = within_host ? "within a host" : "between hosts",
                       .seconds = std::nullopt};
@@ -124,7 +124,7 @@ Json FormulaEstimate::json() const {
                              {"terms", terms_json(each.terms)},
                              {"host_bytes", whole(each.host)},
                              {"total_bytes", whole(each.terms.total() + allowance())}});
-  json["offload"] = pcie > 0 ? Json{{"bytes", whole(pcie)},
+  json["offload"] = pcie > 0 ? Json{{"bytes", counted(pcie)},
                                     {"link", link ? Json(link->name) : Json()},
                                     {"seconds_at_least", link ? Json(pcie / link->bytes_per_second) : Json()}}
                              : Json();

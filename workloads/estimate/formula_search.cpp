@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -39,8 +40,9 @@ FormulaSearch::FormulaSearch(const Asked& asked, const std::vector<std::int64_t>
   // A stage more than there are micro-batches would never be busy.
   stages_ = powers_up_to(std::min(step_.accumulate, model_.layers()));
   sequences_ = powers_up_to(max_gpus);
-  for (std::int64_t ep = 1; ep <= std::max<std::int64_t>(1, model_.experts()); ++ep)
-    if (ep == 1 || model_.experts() % ep == 0) experts_.push_back(ep);
+  experts_ = {1};
+  for (std::int64_t ep = 2; ep <= std::min(model_.experts(), parallel::max_dp); ++ep)
+    if (model_.experts() % ep == 0) experts_.push_back(ep);
   offloads_ = {planning::Offload::none, planning::Offload::optimizer, planning::Offload::weights};
   for (const auto& [name, value] : pairs_of(asked.sets)) {
     if (name == "tp") tensor_ = {estimate.layout().tp};
@@ -61,15 +63,21 @@ std::int64_t FormulaSearch::min_gpus() const {
 }
 
 std::optional<FormulaSearch::Attempt> FormulaSearch::attempt(planning::Step step, planning::Layout layout,
-                                                             const planning::Device& device) const {
+                                                             const planning::Device& device) {
   layout.sp = layout.tp > 1 && step.micro_batch * step.seq % (layout.tp * layout.cp) == 0;
-  if (planning::problem_of(model_, step, layout)) return std::nullopt;
-  const auto stages = planning::memory_of(model_, step, layout, static_cast<std::uint64_t>(device.bytes));
-  return Attempt{step, layout, planning::largest(stages) + device.allowance(layout.ranks())};
+  const auto memory = static_cast<std::uint64_t>(device.bytes);
+  // Blocks of logits are chosen by the power of two below a device's memory.
+  const auto [found, fresh] = bytes_.try_emplace(
+      {step.micro_batch, static_cast<std::int64_t>(step.recompute), static_cast<std::int64_t>(step.offload), layout.dp,
+       layout.tp, layout.pp, layout.ep, layout.cp, layout.zero, static_cast<std::int64_t>(std::bit_floor(memory))});
+  if (fresh && !planning::problem_of(model_, step, layout))
+    found->second = planning::largest(planning::memory_of(model_, step, layout, memory));
+  if (!found->second) return std::nullopt;
+  return Attempt{step, layout, *found->second + device.allowance(layout.ranks())};
 }
 
 void FormulaSearch::try_batches(planning::Step step, planning::Layout layout, bool gathers,
-                                const planning::Device& device, Best& best) const {
+                                const planning::Device& device, Best& best) {
   for (step.micro_batch = 1; step.micro_batch <= max_samples; step.micro_batch *= 2) {
     bool larger = false;
     for (layout.zero = gathers ? parallel::max_zero : 0; layout.zero <= (gathers ? parallel::max_zero : 2);
@@ -87,7 +95,7 @@ void FormulaSearch::try_batches(planning::Step step, planning::Layout layout, bo
 }
 
 void FormulaSearch::try_layouts(const planning::Step& step, std::int64_t cp, std::int64_t gpus,
-                                const planning::Device& device, Best& best) const {
+                                const planning::Device& device, Best& best) {
   for (const std::int64_t pp : stages_)
     for (const std::int64_t tp : tensor_) {
       if (gpus % (tp * pp * cp) != 0) continue;
@@ -103,7 +111,7 @@ void FormulaSearch::try_layouts(const planning::Step& step, std::int64_t cp, std
     }
 }
 
-parallel::Held FormulaSearch::on(const HardwareSheet& sheet, std::int64_t gpus) const {
+parallel::Held FormulaSearch::on(const HardwareSheet& sheet, std::int64_t gpus) {
   const planning::Device device = device_of(sheet);
   Best best;
   const bool asked = offloads_.size() == 1;
@@ -130,10 +138,11 @@ parallel::Held FormulaSearch::on(const HardwareSheet& sheet, std::int64_t gpus) 
 // Frozen matrices have no gradient of their own.
 double FormulaSearch::flops_of_token() const {
   double flops = 0;
-  const auto add = [&](const std::vector<architecture::Weight>& weights) {
+  const auto add = [&](const std::vector<architecture::Weight>& weights, double part = 1) {
     for (const architecture::Weight& weight : weights) {
       if (weight.in <= 1) continue;
-      const double matrix = 2 * planning::real(weight.in) * planning::real(weight.out) * planning::real(weight.used);
+      const double matrix =
+          2 * part * planning::real(weight.in) * planning::real(weight.out) * planning::real(weight.used);
       flops += matrix * (step_.method == planning::Method::full ? 3 : 2);
       if (planning::is_target(step_, weight))
         flops += 6 * planning::real(step_.lora_rank * weight.used) * planning::real(weight.in + weight.out);
@@ -149,7 +158,7 @@ double FormulaSearch::flops_of_token() const {
     const double attended = model_.causal ? back - back * back / (2 * seq) : seq;
     flops += 6 * attended * planning::real(a.heads * (a.key_dim + a.value_dim));
   }
-  add(model_.last);
+  add(model_.last, of_images() ? 1 / planning::real(step_.seq) : 1);  // one row of an image is classified
   if (model_.tied)
     flops += 2 * planning::real(model_.vocabulary * model_.width) * (step_.method == planning::Method::full ? 3 : 2);
   return flops;
@@ -169,7 +178,7 @@ parallel::Held FormulaSearch::held(const Attempt& made, const HardwareSheet& she
                       .micro_batch = made.step.micro_batch,
                       .accumulate = made.step.accumulate,
                       .checkpointing = word_of(static_cast<nn::Checkpointing>(made.step.recompute)),
-                      .total_bytes = static_cast<std::uint64_t>(std::ceil(made.bytes)),
+                      .total_bytes = counted(made.bytes),
                       .fits = fits,
                       .bubble = planning::bubble_of(made.step, layout)};
   double bytes = 0, sent = 0, host = 0;
@@ -188,9 +197,9 @@ parallel::Held FormulaSearch::held(const Attempt& made, const HardwareSheet& she
   sent += min_gradient_bytes / parts *
           ((planning::trained_parameters(model_, made.step) - experts) * (copies - 1) / copies +
            experts / planning::real(layout.ep) * (1 - planning::real(layout.ep) / copies));
-  held.host_bytes = static_cast<std::uint64_t>(std::ceil(host));
-  held.work = {.items = tokens,
-               .seq = made.step.seq,
+  held.host_bytes = counted(host);
+  held.work = {.items = of_images() ? tokens / planning::real(made.step.seq) : tokens,
+               .seq = of_images() ? 0 : made.step.seq,
                .parameters = planning::real(model_.active_parameters()),
                // While a pipeline fills and drains, a stage could compute as much again.
                .flops = tokens * flops_of_token() / (1 - held.bubble),
@@ -201,7 +210,7 @@ parallel::Held FormulaSearch::held(const Attempt& made, const HardwareSheet& she
   return held;
 }
 
-std::optional<std::int64_t> FormulaSearch::fewest_above(const HardwareSheet& sheet, std::int64_t gpus) const {
+std::optional<std::int64_t> FormulaSearch::fewest_above(const HardwareSheet& sheet, std::int64_t gpus) {
   for (std::int64_t more = min_gpus(); more <= max_gpus; more *= 2)
     if (more > gpus && on(sheet, more).fits) return more;
   return std::nullopt;
