@@ -205,7 +205,7 @@ parallel::Held FormulaSearch::held(const Attempt& made, const HardwareSheet& she
                .flops = tokens * flops_of_token() / (1 - held.bubble),
                .bytes = bytes,
                .exchanged = sent,
-               .offloaded = planning::offload_bytes(model_, made.step, layout),
+               .offloaded = static_cast<double>(counted(planning::offload_bytes(model_, made.step, layout))),
                .precision = word_of(made.step.precision)};
   return held;
 }
