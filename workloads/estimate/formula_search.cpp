@@ -51,6 +51,10 @@ FormulaSearch::FormulaSearch(const Asked& asked, const std::vector<std::int64_t>
     if (name == "cp") sequences_ = {estimate.layout().cp};
     if (name == "offload") offloads_ = {step_.offload};
   }
+  if (min_gpus() > parallel::max_dp)
+    throw UsageError(
+        fmt::format("size: --set: these settings need {} GPUs, and at most {} are planned; use smaller ones",
+                    min_gpus(), parallel::max_dp));
   for (const std::int64_t count : gpus)
     if (count % min_gpus() != 0)
       throw UsageError(
