@@ -6,6 +6,7 @@
 #include "harness/core/glob.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
+#include "harness/machine/links.h"
 
 #include <algorithm>
 #include <cctype>
@@ -108,14 +109,14 @@ HardwareSheet hardware_named(const std::string& word) {
   return read_hardware(find_config("hardware", "hardware sheet", word));
 }
 
-const HardwareSheet::Link* HardwareSheet::fastest_link() const {
-  const auto fastest = std::ranges::max_element(links, {}, &Link::bytes_per_second);
-  return fastest == links.end() ? nullptr : &*fastest;
+const HardwareSheet::Link* fastest_link(const HardwareSheet& sheet) {
+  const auto fastest = std::ranges::max_element(sheet.links, {}, &HardwareSheet::Link::bytes_per_second);
+  return fastest == sheet.links.end() ? nullptr : &*fastest;
 }
 
-const HardwareSheet::Link* HardwareSheet::pcie() const {
-  const Link* best = nullptr;
-  for (const Link& link : links)
+const HardwareSheet::Link* pcie_link(const HardwareSheet& sheet) {
+  const HardwareSheet::Link* best = nullptr;
+  for (const HardwareSheet::Link& link : sheet.links)
     if (link.name.starts_with("PCIe") && (!best || link.bytes_per_second > best->bytes_per_second)) best = &link;
   return best;
 }

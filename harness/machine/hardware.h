@@ -30,9 +30,6 @@ struct HardwareSheet {
   std::optional<double> tdp_watts;
   std::vector<Link> links;
   std::map<std::string, std::string> sources;  // one for each member: "peak", "memory_bandwidth", ...
-
-  const Link* fastest_link() const;  // null if it has none
-  const Link* pcie() const;          // the fastest PCI Express link; null if none is known
 };
 
 // Throws UsageError that lists every error of the file with its place; a figure without a source is an error.

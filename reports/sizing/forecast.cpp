@@ -1,5 +1,6 @@
 #include "reports/sizing/forecast.h"
 
+#include "harness/machine/links.h"
 #include "reports/cost/cost.h"
 #include "reports/sizing/here.h"
 
@@ -14,8 +15,8 @@ namespace assay::report::sizing {
 
 namespace {
 
-std::optional<double> fastest_link(const HardwareSheet& sheet) {
-  const HardwareSheet::Link* link = sheet.fastest_link();
+std::optional<double> rate_of_links(const HardwareSheet& sheet) {
+  const HardwareSheet::Link* link = fastest_link(sheet);
   return link ? std::optional(link->bytes_per_second) : std::nullopt;
 }
 
@@ -53,7 +54,7 @@ std::optional<Interval> speed_ratio(const HardwareSheet& from, const HardwareShe
   if (!theirs || !ours) return std::nullopt;
   add(theirs, ours);
   add(from.memory_bandwidth, to.memory_bandwidth);
-  if (gpus > 1) add(fastest_link(from), fastest_link(to));
+  if (gpus > 1) add(rate_of_links(from), rate_of_links(to));
   return range;
 }
 
@@ -135,8 +136,8 @@ void add_expected(StepTime& step, const HardwareSheet& from, const HardwareSheet
 double least_seconds(const HardwareSheet& sheet, const Work& work) {
   double seconds = work.flops / peak_of(sheet, work.precision).value();
   if (sheet.memory_bandwidth) seconds = std::max(seconds, work.bytes / *sheet.memory_bandwidth);
-  if (const auto link = fastest_link(sheet)) seconds = std::max(seconds, work.exchanged / *link);
-  if (const HardwareSheet::Link* link = sheet.pcie())
+  if (const auto link = rate_of_links(sheet)) seconds = std::max(seconds, work.exchanged / *link);
+  if (const HardwareSheet::Link* link = pcie_link(sheet))
     seconds = std::max(seconds, work.offloaded / link->bytes_per_second);
   return seconds;
 }
@@ -148,7 +149,7 @@ StepTime from_sheet(const HardwareSheet& sheet, const Work& work, std::int64_t g
     step.source = fmt::format(
         "a lower bound from {}'s sheet, with what offload sends over {}; no upper one: nothing "
         "like it is published",
-        sheet.name, sheet.pcie() ? sheet.pcie()->name : "a link that the sheet does not give");
+        sheet.name, pcie_link(sheet) ? pcie_link(sheet)->name : "a link that the sheet does not give");
     return step;
   }
   const std::vector<const PublishedRun*> runs = runs_like(sheet, work, gpus, published);

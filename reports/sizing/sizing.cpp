@@ -2,6 +2,7 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/machine/links.h"
 #include "reports/sizing/here.h"
 #include "reports/sizing/records.h"
 
@@ -114,7 +115,7 @@ class Sizing {
     answer_.ranked.push_back({.candidate = std::move(candidate),
                               .held = std::move(held),
                               .memory_bytes = *sheet.memory_bytes,
-                              .pcie = sheet.pcie() ? std::optional(*sheet.pcie()) : std::nullopt,
+                              .pcie = pcie_link(sheet) ? std::optional(*pcie_link(sheet)) : std::nullopt,
                               .pytorch = pytorch_of(sheet)});
   }
 

@@ -2,6 +2,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/members.h"
+#include "harness/machine/links.h"
 #include "workloads/estimate/formula.h"
 #include "workloads/estimate/memory_estimate.h"
 
@@ -50,7 +51,7 @@ parallel::Sent over_link(std::string group, std::int64_t ranks, double bytes, bo
                       .within_host = within_host,
                       .link = within_host ? "within a host" : "between hosts",
                       .seconds = std::nullopt};
-  const HardwareSheet::Link* link = sheet && within_host ? sheet->fastest_link() : nullptr;
+  const HardwareSheet::Link* link = sheet && within_host ? fastest_link(*sheet) : nullptr;
   if (link) sent.link = link->name, sent.seconds = bytes / link->bytes_per_second;
   return sent;
 }
@@ -89,7 +90,7 @@ std::vector<std::string> FormulaEstimate::notes() const {
 
 Json FormulaEstimate::json() const {
   const double pcie = planning::offload_bytes(model_, step_, layout_);
-  const HardwareSheet::Link* link = hardware_ ? hardware_->pcie() : nullptr;
+  const HardwareSheet::Link* link = hardware_ ? pcie_link(*hardware_) : nullptr;
   Json json = {{"schema", 1},
                {"model", model_.name},
                {"by", "formula"},

@@ -2,6 +2,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/words.h"
+#include "harness/machine/links.h"
 #include "workloads/estimate/sets.h"
 #include "workloads/training/settings.h"
 
@@ -122,7 +123,7 @@ parallel::Held FormulaSearch::on(const HardwareSheet& sheet, std::int64_t gpus) 
   if (asked) check_offload(offloads_.front(), sheet);
   for (const planning::Offload offload : offloads_) {
     // How long it takes must be known, unless it was asked for; a CPU has no other memory.
-    if (!asked && offload != planning::Offload::none && (sheet.kind != "gpu" || !sheet.pcie())) continue;
+    if (!asked && offload != planning::Offload::none && (sheet.kind != "gpu" || !pcie_link(sheet))) continue;
     for (const std::int64_t cp : sequences_)
       for (const auto recompute :
            {planning::Recompute::none, planning::Recompute::selective, planning::Recompute::full}) {
