@@ -51,7 +51,7 @@ ExitCode run_size(SizeOptions flags) {
     plan_by(formula.emplace(asked, request.gpus));
     planner.model = formula->name();
     planner.precision = word_of(formula->step().precision);
-    planner.seq = formula->step().seq;
+    planner.seq = formula->of_images() ? 0 : formula->step().seq;
     request.remarks.emplace_back(
         "memory by formula: Assay does not train all of these settings yet, and what is published is full training");
   } else {
@@ -59,6 +59,8 @@ ExitCode run_size(SizeOptions flags) {
     planner.model = exact->estimator().name();
     planner.precision = exact->settings().precision;
     planner.seq = exact->settings().seq;
+    if (planner.seq > 0 && planner.precision != "fp8" && planner.precision != "tf32")
+      planner.wider = "--set method=full, which also divides layers and sequences and offloads, by formula";
   }
   std::optional<RunSet> runs;
   if (!flags.from.empty()) runs.emplace(read_runs(flags.from), Injected::exclude);
@@ -92,7 +94,7 @@ Command size_command(CLI::App& root) {
   app->add_option(
          "--set", options->sets,
          "The step: seq, accumulate, precision; default: the recipe's, in bf16. By formula: method, lora_rank, "
-         "lora_targets, optimizer, tp, pp")
+         "lora_targets, optimizer, offload, tp, pp, chunks, ep, cp")
       ->type_name("NAME=VALUE,...")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -6,16 +6,17 @@
 #include "harness/core/glob.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
+#include "harness/machine/links.h"
 
 #include <algorithm>
 #include <cctype>
-#include <limits>
 
 namespace assay {
 namespace {
 
 constexpr int hardware_schema = 1;
-constexpr double max_figure = std::numeric_limits<double>::max();
+// In base units: 989 for a peak in TFLOP/s is refused, and so is what would make times that are no numbers.
+constexpr double min_rate = 1e6, max_rate = 1e24, min_watts = 0.1, max_watts = 1e6;
 
 double bytes_of(std::string_view text) { return static_cast<double>(parse_bytes(text)); }
 
@@ -30,16 +31,14 @@ std::vector<std::string> texts(const Cursor& list) {
   return all;
 }
 
-std::optional<double> positive(const std::optional<Cursor>& at) {
-  const auto value = at ? at->number(0, max_figure) : std::nullopt;
-  if (value && *value <= 0) at->error("must be above 0");
-  return value;
+std::optional<double> rate(const std::optional<Cursor>& at) {
+  return at ? at->number(min_rate, max_rate) : std::nullopt;
 }
 
 void read_peak(const Cursor& peak, HardwareSheet& sheet) {
   for (const auto& [dtype, value] : peak.members()) {
     if (!dtype_from(dtype) && dtype != "f64_tensor" && dtype != "int8") value.error("is not a dtype");
-    if (const auto flops = positive(value)) sheet.peak[dtype] = *flops;
+    if (const auto flops = rate(value)) sheet.peak[dtype] = *flops;
   }
 }
 
@@ -50,8 +49,8 @@ void read_links(const Cursor& links, HardwareSheet& sheet) {
     each.only(members);
     const auto name_at = each.need("name");
     const auto name = name_at ? name_at->text() : std::nullopt;
-    const auto rate = positive(each.need("bytes_per_second"));
-    if (name && rate) sheet.links.push_back({*name, *rate});
+    const auto speed = rate(each.need("bytes_per_second"));
+    if (name && speed) sheet.links.push_back({*name, *speed});
   }
 }
 
@@ -85,10 +84,10 @@ HardwareSheet read_hardware(const std::filesystem::path& file) {
     if (const auto at = root.find("pci_ids")) sheet.pci_ids = texts(*at);
     if (const auto at = root.find("sold_as")) sheet.sold_as = texts(*at);
     if (const auto at = root.find("peak")) read_peak(*at, sheet);
-    sheet.memory_bandwidth = positive(root.find("memory_bandwidth"));
+    sheet.memory_bandwidth = rate(root.find("memory_bandwidth"));
     if (const auto at = root.find("memory_bytes"))
       if (const auto bytes = at->quantity(bytes_of, 1, 1e18)) sheet.memory_bytes = static_cast<std::uint64_t>(*bytes);
-    sheet.tdp_watts = positive(root.find("tdp_watts"));
+    if (const auto at = root.find("tdp_watts")) sheet.tdp_watts = at->number(min_watts, max_watts);
     if (const auto at = root.find("links")) read_links(*at, sheet);
     if (const auto at = root.need("sources")) {
       read_sources(*at, sheet);
@@ -114,6 +113,18 @@ const std::vector<HardwareSheet>& shipped_hardware() {
 
 HardwareSheet hardware_named(const std::string& word) {
   return read_hardware(find_config("hardware", "hardware sheet", word));
+}
+
+const HardwareSheet::Link* fastest_link(const HardwareSheet& sheet) {
+  const auto fastest = std::ranges::max_element(sheet.links, {}, &HardwareSheet::Link::bytes_per_second);
+  return fastest == sheet.links.end() ? nullptr : &*fastest;
+}
+
+const HardwareSheet::Link* pcie_link(const HardwareSheet& sheet) {
+  const HardwareSheet::Link* best = nullptr;
+  for (const HardwareSheet::Link& link : sheet.links)
+    if (link.name.starts_with("PCIe") && (!best || link.bytes_per_second > best->bytes_per_second)) best = &link;
+  return best;
 }
 
 const HardwareSheet* find_hardware(std::span<const HardwareSheet> sheets, std::string_view device_name) {

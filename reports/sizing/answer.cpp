@@ -2,6 +2,8 @@
 #include "harness/json/members.h"
 #include "reports/sizing/sizing.h"
 
+#include <cmath>
+
 namespace assay::report::sizing {
 
 namespace {
@@ -26,6 +28,24 @@ Json json_of_expected(const SizeAnswer& answer, const Sized& sized) {
   return json;
 }
 
+Json json_of_layout(const parallel::Held& held) {
+  Json json = json_of(held.layout);
+  json["chunks"] = held.chunks, json["ep"] = held.ep, json["cp"] = held.cp;
+  return json;
+}
+
+// Null without.
+Json json_of_offload(const Sized& sized) {
+  const parallel::Held& held = sized.held;
+  if (held.offload == "none") return {};
+  const auto& link = sized.pcie;
+  return {{"of", held.offload},
+          {"host_bytes", held.host_bytes},
+          {"bytes", static_cast<std::uint64_t>(std::ceil(held.work.offloaded))},
+          {"link", link ? Json(link->name) : Json()},
+          {"seconds_at_least", link ? Json(held.work.offloaded / link->bytes_per_second) : Json()}};
+}
+
 Json json_of_one(const SizeAnswer& answer, const Sized& sized) {
   const Candidate& own = sized.candidate;
   const auto usd = own.usd();
@@ -37,12 +57,15 @@ Json json_of_one(const SizeAnswer& answer, const Sized& sized) {
                {"likely_place", json_of(answer.likely_place(sized))},
                {"hardware", own.hardware},
                {"gpus", own.gpus},
-               {"layout", json_of(sized.held.layout)},
+               {"layout", json_of_layout(sized.held)},
                {"micro_batch", sized.held.micro_batch},
                {"accumulate", sized.held.accumulate},
                {"checkpointing", sized.held.checkpointing},
                {"total_bytes", sized.held.total_bytes},
                {"memory_bytes", sized.memory_bytes},
+               {"offload", json_of_offload(sized)},
+               {"communication", json_of(sized.held.sent)},
+               {"bubble", sized.held.bubble},
                {"items_per_gpu_second", to_json(sized.items_per_gpu())},
                {"step_seconds", to_json(own.step.seconds)},
                {"hours", to_json(own.hours)},

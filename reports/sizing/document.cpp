@@ -121,6 +121,16 @@ std::string price_text(const Candidate& own) {
                          (age && *age > days_until_old ? ": check it" : ""));
 }
 
+// "a rank sends in a step: ep 4.2 GiB over NVLink 4, at least 10 ms; dp 30 GiB between hosts"
+std::string sent_text(const parallel::Held& held) {
+  std::vector<std::string> texts;
+  for (const parallel::Sent& each : held.sent)
+    texts.push_back(fmt::format(
+        "{} {} {}", each.group, bytes_text(each.bytes),
+        each.seconds ? fmt::format("over {}, at least {}", each.link, format_seconds(*each.seconds)) : each.link));
+  return texts.empty() ? "" : fmt::format("a rank sends in a step: {}", fmt::join(texts, "; "));
+}
+
 void add_details(Section& section, const SizeAnswer& answer, const Sized& sized) {
   const Candidate& own = sized.candidate;
   const parallel::Held& held = sized.held;
@@ -131,15 +141,23 @@ void add_details(Section& section, const SizeAnswer& answer, const Sized& sized)
   const Range speed = sized.items_per_gpu();
   List details{"of_" + own.hardware, {}};
   const auto& expected = own.step.expected;
-  details.items = {expected ? fmt::format("expected: step {} s ({}); {}", figure(expected->value.value),
-                                          ends_text(expected->value), one_line(expected->source, 400))
-                            : "expected: unknown; nothing like it is published",
-                   fmt::format("bounds: step {} s, {} {} per second on each; {}: {}", range_text(own.step.seconds),
-                               speed.low > 0 ? range_text(speed) : "at most " + figure(*speed.high), answer.item(),
-                               sizing::name_of(own.step.basis), one_line(own.step.source, 400)),
-                   fmt::format("holds it with micro_batch {}, {}, checkpointing {}: {} of {}", held.micro_batch,
-                               layout_text(held.layout), held.checkpointing, bytes_text(held.total_bytes),
-                               bytes_text(sized.memory_bytes))};
+  details.items = {
+      expected ? fmt::format("expected: step {} s ({}); {}", figure(expected->value.value), ends_text(expected->value),
+                             one_line(expected->source, 400))
+               : "expected: unknown; nothing like it is published",
+      fmt::format("bounds: step {} s, {} {} per second on each; {}: {}", range_text(own.step.seconds),
+                  speed.low > 0 ? range_text(speed) : "at most " + figure(*speed.high), answer.item(),
+                  sizing::name_of(own.step.basis), one_line(own.step.source, 400)),
+      fmt::format("holds it with micro_batch {}, {}, checkpointing {}: {} of {}", held.micro_batch, layout_text(held),
+                  held.checkpointing, bytes_text(held.total_bytes), bytes_text(sized.memory_bytes))};
+  if (const std::string text = sent_text(held); !text.empty()) details.items.push_back(text);
+  if (held.offload != "none")
+    details.items.push_back(
+        fmt::format("offload {}: {} of a rank in the host's memory, {} a step {}", held.offload,
+                    bytes_text(held.host_bytes), format_bytes(held.work.offloaded),
+                    sized.pcie ? fmt::format("over {}, at least {}", sized.pcie->name,
+                                             format_seconds(held.work.offloaded / sized.pcie->bytes_per_second))
+                               : "over a link that the sheet does not give"));
   const auto& ratio = sized.pytorch;
   details.items.push_back(ratio ? fmt::format("Assay over PyTorch: {:.2f} ({:.2f} to {:.2f}; {})", ratio->value,
                                               ratio->low, ratio->high, ratio->source)

@@ -30,10 +30,12 @@ std::vector<Setting> settings_of(const Published& published, std::span<const Har
   std::vector<Setting> all;
   for (const PublishedRun& run : published.training) {
     const auto sheet = std::ranges::find(sheets, run.hardware, &HardwareSheet::name);
-    const auto peak = sheet == sheets.end() ? std::nullopt : peak_of(*sheet, run.precision);
-    if (peak)
-      all.push_back({run.hardware, run.precision, run.weights, static_cast<double>(run.gpus.value_or(usual_gpus)),
-                     static_cast<double>(run.seq), *peak, run.utilization(*peak), &run});
+    auto peak = sheet == sheets.end() ? std::nullopt : peak_of(*sheet, run.precision);
+    if (!peak) continue;
+    // Power grows with the clock and the square of the voltage, which grows with the clock.
+    if (run.power_limit && sheet->tdp_watts) *peak *= std::cbrt(std::min(1.0, *run.power_limit / *sheet->tdp_watts));
+    all.push_back({run.hardware, run.precision, run.weights, static_cast<double>(run.gpus.value_or(usual_gpus)),
+                   static_cast<double>(run.seq), *peak, run.utilization(*peak), &run});
   }
   return all;
 }
@@ -77,13 +79,20 @@ bool is_among(const Setting& asked, const std::vector<Setting>& all) {
 
 std::optional<Expected> expected_of(const Setting& asked, const std::vector<Setting>& all) {
   if (!is_among(asked, all)) return std::nullopt;
-  const bool known = std::ranges::any_of(all, [&](const Setting& each) { return each.hardware == asked.hardware; });
+  const auto runs = nearest(asked, all, [](const Setting&) { return true; });
+  // A figure that rests on runs of its own hardware errs less than one that rests on others alone, so each is judged by
+  // the errors of its own kind.
+  const auto knows_hardware = [](const Setting& setting, const std::vector<const Setting*>& from) {
+    return std::ranges::any_of(from, [&](const Setting* each) { return each->hardware == setting.hardware; });
+  };
+  const bool known = knows_hardware(asked, runs);
   std::vector<double> errors;
   for (const Setting& left_out : all) {
     const auto others = nearest(left_out, all, [&](const Setting& each) {
       return known ? &each != &left_out : each.hardware != left_out.hardware;
     });
-    if (!others.empty()) errors.push_back(std::abs(std::log(left_out.utilization) - log_mean(left_out, others)));
+    if (!others.empty() && known == knows_hardware(left_out, others))
+      errors.push_back(std::abs(std::log(left_out.utilization) - log_mean(left_out, others)));
   }
   if (errors.size() < min_others) return std::nullopt;
   // This rank of the errors, of one more than there are, holds the share of those to come; of few, the largest stands
@@ -92,7 +101,6 @@ std::optional<Expected> expected_of(const Setting& asked, const std::vector<Sett
       std::min(errors.size(), static_cast<std::size_t>(std::ceil(share_held * static_cast<double>(errors.size() + 1))));
   std::ranges::sort(errors);
   const double factor = std::exp(errors[rank - 1]);
-  const auto runs = nearest(asked, all, [](const Setting&) { return true; });
   const double value = std::exp(log_mean(asked, runs));
   const Setting& first = *runs.front();
   return Expected{

@@ -25,9 +25,10 @@ struct Expected {
 
 // Model FLOP/s over the peak. The value is the mean of the logarithms of up to ten nearest runs, weighted by
 // 1 / (1 + distance): a doubling of the GPUs counts 1; of the parameters and the sequence, other hardware and another
-// precision 1/2 each. A run's utilization counts as it would be at this peak: (peaks' ratio)^0.2 times as much. The
-// interval has the factor that holds 90 % of the errors when each run is foretold from the
-// others, without its hardware if nothing is published for this one. Nothing for images and CPUs, beyond twice or half
+// precision 1/2 each. A run's utilization counts as it would be at this peak: (peaks' ratio)^0.2 times as much; the
+// peak of GPUs with a power limit is (limit / TDP)^(1/3) of the sheet's. The interval has the factor that holds 90 % of
+// the errors when each run is foretold from the others: of those with a run of their own hardware among the nearest, if
+// that is so here; else of all, foretold from other hardware alone. Nothing for images and CPUs, beyond twice or half
 // of all that is published, or with fewer than four runs to learn from.
 std::optional<Expected> expected_utilization(const HardwareSheet& sheet, std::span<const HardwareSheet> sheets,
                                              const parallel::Work& work, std::int64_t gpus, const Published& published);

@@ -1,5 +1,6 @@
 #include "reports/sizing/forecast.h"
 
+#include "harness/machine/links.h"
 #include "reports/cost/cost.h"
 #include "reports/sizing/here.h"
 
@@ -14,10 +15,9 @@ namespace assay::report::sizing {
 
 namespace {
 
-std::optional<double> fastest_link(const HardwareSheet& sheet) {
-  std::optional<double> fastest;
-  for (const HardwareSheet::Link& link : sheet.links) fastest = std::max(fastest.value_or(0), link.bytes_per_second);
-  return fastest;
+std::optional<double> rate_of_links(const HardwareSheet& sheet) {
+  const HardwareSheet::Link* link = fastest_link(sheet);
+  return link ? std::optional(link->bytes_per_second) : std::nullopt;
 }
 
 // Published runs on this hardware, if the work lies among them.
@@ -54,7 +54,7 @@ std::optional<Interval> speed_ratio(const HardwareSheet& from, const HardwareShe
   if (!theirs || !ours) return std::nullopt;
   add(theirs, ours);
   add(from.memory_bandwidth, to.memory_bandwidth);
-  if (gpus > 1) add(fastest_link(from), fastest_link(to));
+  if (gpus > 1) add(rate_of_links(from), rate_of_links(to));
   return range;
 }
 
@@ -136,13 +136,22 @@ void add_expected(StepTime& step, const HardwareSheet& from, const HardwareSheet
 double least_seconds(const HardwareSheet& sheet, const Work& work) {
   double seconds = work.flops / peak_of(sheet, work.precision).value();
   if (sheet.memory_bandwidth) seconds = std::max(seconds, work.bytes / *sheet.memory_bandwidth);
-  if (const auto link = fastest_link(sheet)) seconds = std::max(seconds, work.exchanged / *link);
+  if (const auto link = rate_of_links(sheet)) seconds = std::max(seconds, work.exchanged / *link);
+  if (const HardwareSheet::Link* link = pcie_link(sheet))
+    seconds = std::max(seconds, work.offloaded / link->bytes_per_second);
   return seconds;
 }
 
 StepTime from_sheet(const HardwareSheet& sheet, const Work& work, std::int64_t gpus, const Published& published) {
   const double peak = peak_of(sheet, work.precision).value();
   StepTime step{{least_seconds(sheet, work), std::nullopt}, Basis::sheet, {}};
+  if (work.offloaded > 0) {
+    step.source = fmt::format(
+        "a lower bound from {}'s sheet, with what offload sends over {}; no upper one: nothing "
+        "like it is published",
+        sheet.name, pcie_link(sheet) ? pcie_link(sheet)->name : "a link that the sheet does not give");
+    return step;
+  }
   const std::vector<const PublishedRun*> runs = runs_like(sheet, work, gpus, published);
   if (runs.empty()) {
     step.source = fmt::format("a lower bound from {}; no upper one: nothing like it is published",
@@ -179,6 +188,8 @@ std::optional<StepTime> from_other(const HardwareSheet& from, const HardwareShee
 
 StepTime forecast(const HardwareSheet& sheet, std::span<const HardwareSheet> sheets, std::span<const Measured> measured,
                   const Work& work, std::int64_t gpus, const Published& published) {
+  // Neither what was measured nor what was published is of steps that wait for the host.
+  if (work.offloaded > 0) return from_sheet(sheet, work, gpus, published);
   const Measured* basis = nullptr;
   const auto distance = [&](const Measured& each) {
     if (!each.ranks) return each.basis == Basis::records ? 0.0 : std::numeric_limits<double>::max();

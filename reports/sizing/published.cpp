@@ -24,7 +24,7 @@ PublishedRun read_run(const Cursor& entry) {
   PublishedRun run;
   if (!entry.object()) return run;
   entry.only({"hardware", "model", "precision", "gpus", "seq", "weights", "layers", "width", "source", "tokens_per_gpu",
-              "mfu"});
+              "mfu", "power_limit_watts"});
   run.hardware = filled_text(entry.need("hardware"));
   run.model = filled_text(entry.need("model"));
   run.precision = filled_text(entry.need("precision"));
@@ -33,6 +33,7 @@ PublishedRun read_run(const Cursor& entry) {
   run.seq = count_of(entry.need("seq")).value_or(1);
   run.weights = above_zero(entry.need("weights")).value_or(1);
   run.mfu = above_zero(entry.find("mfu"));
+  run.power_limit = above_zero(entry.find("power_limit_watts"));
   run.tokens_per_gpu = above_zero(entry.find("tokens_per_gpu"));
   if (run.mfu.has_value() == run.tokens_per_gpu.has_value())
     entry.error("needs either tokens_per_gpu or mfu");

@@ -30,6 +30,7 @@ struct PublishedRun {
   double weights = 0;  // of matrix products
   std::int64_t layers = 0;
   std::int64_t width = 0;
+  std::optional<double> power_limit;     // of a GPU, in W; absent: its TDP
   std::optional<double> tokens_per_gpu;  // per second
   std::optional<double> mfu;  // as published, with the whole attention square; absent if tokens_per_gpu is known
   std::string source;

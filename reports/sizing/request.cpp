@@ -26,8 +26,9 @@ std::optional<double> read_positive(const std::string& flag, const std::string& 
 }
 
 void check_sets(const std::vector<std::string>& sets) {
-  static const std::vector<std::string> names = {"accumulate", "lora_rank", "lora_targets", "method", "optimizer",
-                                                 "precision",  "pp",        "seq",          "tp"};
+  static const std::vector<std::string> names = {"accumulate",   "chunks", "cp",      "ep",        "lora_rank",
+                                                 "lora_targets", "method", "offload", "optimizer", "pp",
+                                                 "precision",    "seq",    "tp"};
   for (const std::string& text : sets)
     for (const std::string& pair : split_commas(text))
       if (const std::string name = pair.substr(0, pair.find('=')); std::ranges::find(names, name) == names.end())
@@ -39,6 +40,8 @@ void add_sheet(std::vector<HardwareSheet>& sheets, const HardwareSheet& sheet) {
     sheets.push_back(sheet);
 }
 
+constexpr double min_speed = 1e-6, max_speed = 1e12;  // beyond, times are no numbers
+
 Measured read_anchor(const std::string& text, std::vector<HardwareSheet>& sheets) {
   const std::string flag = "size: --anchor " + one_line(text);
   const std::size_t equals = text.find('=');
@@ -46,7 +49,8 @@ Measured read_anchor(const std::string& text, std::vector<HardwareSheet>& sheets
     throw UsageError(fmt::format("{}: must be MACHINE=TOKENS_PER_S, the speed of one GPU: h100-sxm=9600", flag));
   const HardwareSheet sheet = hardware_named(text.substr(0, equals));
   const double speed = parse_flag(flag, text.substr(equals + 1), parse_real);
-  if (!(speed > 0)) throw UsageError(fmt::format("{}: the speed must be above 0", flag));
+  if (!(speed >= min_speed && speed <= max_speed))
+    throw UsageError(fmt::format("{}: the speed must be above 0: from {} to {}", flag, min_speed, max_speed));
   add_sheet(sheets, sheet);
   return {.hardware = sheet.name,
           .items_per_gpu = {speed, std::nullopt},

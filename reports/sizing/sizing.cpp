@@ -2,6 +2,7 @@
 
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/machine/links.h"
 #include "reports/sizing/here.h"
 #include "reports/sizing/records.h"
 
@@ -100,7 +101,7 @@ class Sizing {
       return reject(
           sheet, gpus,
           fmt::format("does not hold it: short by {} with micro_batch {}, {}, checkpointing {}{}",
-                      format_bytes(static_cast<double>(short_by)), held.micro_batch, layout_text(held.layout),
+                      format_bytes(static_cast<double>(short_by)), held.micro_batch, layout_text(held),
                       held.checkpointing, answer_.precision == "fp8" && gpus > 1 ? "; ranks do not divide fp8" : ""),
           true, short_by);
     }
@@ -111,7 +112,11 @@ class Sizing {
     candidate.expected_hours = expected_hours(candidate.step, held.work, gpus, answer_.items, published);
     candidate.offer = cheapest(asked_.prices, sheet, gpus);
     if (beyond_limits(sheet, candidate)) return;
-    answer_.ranked.push_back({std::move(candidate), std::move(held), *sheet.memory_bytes, pytorch_of(sheet)});
+    answer_.ranked.push_back({.candidate = std::move(candidate),
+                              .held = std::move(held),
+                              .memory_bytes = *sheet.memory_bytes,
+                              .pcie = pcie_link(sheet) ? std::optional(*pcie_link(sheet)) : std::nullopt,
+                              .pytorch = pytorch_of(sheet)});
   }
 
   // Whether it surely misses the deadline or the budget, or nobody can say; then it has been rejected.
@@ -163,6 +168,7 @@ class Sizing {
     if (answer_.would.empty() && least_bytes)
       answer_.would.push_back(
           fmt::format("{}hardware with {} for each rank", divided, format_bytes(static_cast<double>(*least_bytes))));
+    if (least_bytes && !planner_.wider.empty()) answer_.would.push_back("perhaps " + planner_.wider);
     for (const auto& [needed, flag] : {std::pair(&hours_needed_, "--deadline"), std::pair(&usd_needed_, "--max-usd")})
       if (*needed)
         answer_.would.push_back(fmt::format("{} x {}: {} {:.0f}", (*needed)->candidate.hardware,
@@ -182,11 +188,14 @@ SizeAnswer size(SizeRequest request, const RunSet* runs, const Planner& planner)
   return Sizing(std::move(request), runs, planner).answer();
 }
 
-std::string layout_text(const parallel::Layout& layout) {
+std::string layout_text(const parallel::Held& held) {
   std::string text;
-  if (layout.tp > 1) text += fmt::format("tp {}, ", layout.tp);
-  if (layout.pp > 1) text += fmt::format("pp {}, ", layout.pp);
-  return text + fmt::format("zero {}", layout.zero);
+  const auto add = [&](const char* name, std::int64_t ranks) {
+    if (ranks > 1) text += fmt::format("{} {}, ", name, ranks);
+  };
+  add("tp", held.layout.tp), add("pp", held.layout.pp), add("chunks", held.chunks);
+  add("ep", held.ep), add("cp", held.cp);
+  return text + fmt::format("zero {}{}", held.layout.zero, held.offload == "none" ? "" : ", offload " + held.offload);
 }
 
 Range Sized::items_per_gpu() const {

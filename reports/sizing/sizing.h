@@ -25,13 +25,15 @@ struct Planner {
   std::function<parallel::Held(const HardwareSheet&, std::int64_t gpus)> on;
   // The fewest GPUs above `gpus` that hold it; nothing if none do.
   std::function<std::optional<std::int64_t>(const HardwareSheet&, std::int64_t gpus)> fewest_above;
+  std::string wider;  // settings that try more layouts than these do; may be empty
 };
 
 struct Sized {
   Candidate candidate;
   parallel::Held held;
-  std::uint64_t memory_bytes = 0;       // of a GPU
-  std::optional<PyTorchRatio> pytorch;  // of this model on such a device
+  std::uint64_t memory_bytes = 0;           // of a GPU
+  std::optional<HardwareSheet::Link> pcie;  // to its host
+  std::optional<PyTorchRatio> pytorch;      // of this model on such a device
 
   Range items_per_gpu() const;  // per second
   std::optional<Estimate> expected_per_gpu() const;
@@ -77,7 +79,7 @@ struct SizeAnswer {
 SizeAnswer size(SizeRequest request, const RunSet* runs, const Planner& planner);
 
 // "tp 8, zero 1": what of it is not the plainest.
-std::string layout_text(const parallel::Layout& layout);
+std::string layout_text(const parallel::Held& held);
 // Whether it is known that a limit is kept.
 bool surely_within(const Range& range, const std::optional<double>& limit);
 // What a runner-up's machines must cost per hour to cost as much as the first in all; nothing without prices.

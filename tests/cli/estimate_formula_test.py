@@ -162,6 +162,8 @@ class EstimateByFormula(AssayCase):
         refused("method=lroa", 'did you mean "lora"')
         refused("method=lora,lora_rank=0", "lora_rank")
         refused("method=lora,precision=fp8", "use precision=bf16")
+        refused("offload=weights", "epyc-9654 is a CPU", "use offload=none", words=("--hardware", "epyc-9654"))
+        refused("tp=2,accumulate=1000000000,micro_batch=1000", "more bytes than can be counted", "accumulate=1")
         refused("engine=tourch", 'did you mean "torch"')
         refused("engine=torch,method=qlora", "use method=lora")
         refused("engine=torch,optimizer=adafactor", "use optimizer=adamw")

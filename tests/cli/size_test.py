@@ -9,7 +9,9 @@ import unittest
 
 from assay_case import AssayCase
 
-MODELS = pathlib.Path(__file__).resolve().parents[1] / "models"
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+MODELS = TESTS / "models"
+PUBLISHED = {each["name"]: each for each in json.loads((TESTS / "architectures/published.json").read_text(encoding="utf-8"))}
 LLAMA_7B = MODELS / "llama-2-7b" / "config.json"
 PRICES = {"schema": 1, "source": "an offer", "date": "2026-01-31", "currency": "USD", "prices": [
     {"instance_type": "a", "gpu": "A100-80GB", "gpus": 8, "price": 16},
@@ -315,8 +317,89 @@ class Size(AssayCase):
                           "--count", "16").stdout
         self.assertIn("tp 4, pp 2, zero ", text)
         self.assertIn("memory by formula", text)
-        self.assertTrue(of("method=full,tp=1,seq=4096", "rtx-4090", "1", code=1)["would_fit"])
+        self.assertTrue(of("method=full,tp=1,seq=4096,offload=none", "rtx-4090", "1", code=1)["would_fit"])
         self.refused("size", "llama-8b", "--tokens", "1e9", "--set", "tp=4,pp=2,accumulate=8", "--count", "12", says=["use 16"])
+
+    def config(self, name, **more):
+        return self.write(f"{name}/config.json", PUBLISHED[name]["config"] | more)
+
+    def as_estimated(self, model, one, sets=""):
+        """What `assay estimate` says of the layout of a row."""
+        layout = dict(one["layout"], sp="true" if one["layout"]["tp"] > 1 else "false")
+        offload = one["offload"]["of"] if one["offload"] else "none"
+        words = ",".join(f"{name}={value}" for name, value in layout.items())
+        done = self.assay("estimate", model, "--set", f"{words},offload={offload},micro_batch={one['micro_batch']},accumulate="
+                          f"{one['accumulate']},checkpointing={one['checkpointing']}{sets}", "--hardware", one["hardware"], "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def test_experts_are_divided_before_weights_are_gathered(self):
+        path = self.config("mixtral-8x7b")
+        one, = self.size("--hardware", "h100-sxm", "--count", "64", "--set", "seq=4096", model=path)["ranked"]
+        self.assertGreater(one["layout"]["ep"], 1)
+        self.assertLess(one["layout"]["zero"], 3)
+        told = self.as_estimated(path, one, ",seq=4096")
+        self.assertEqual((told["total_bytes"], told["communication"]), (one["total_bytes"], one["communication"]))
+        sent = {each["group"]: each for each in one["communication"]}
+        self.assertEqual(sent["ep"]["link"], "NVLink 4" if one["layout"]["ep"] * one["layout"]["tp"] <= 8 else "between hosts")
+        # A step is no shorter than its messages.
+        known = sum(each["seconds_at_least"] for each in sent.values() if each["seconds_at_least"] and each["group"] != "dp")
+        self.assertGreaterEqual(one["step_seconds"]["low"], known)
+        self.assertEqual(self.size("--hardware", "h100-sxm", "--count", "64", "--set", "ep=8", model=path)["ranked"][0]["layout"]["ep"], 8)
+        text = self.text_of(path, "--tokens", "1e9", "--hardware", "h100-sxm", "--count", "8", "--set", "ep=8,method=lora")
+        self.assertIn("ep 8, zero ", text)
+        self.assertRegex(text, r"a rank sends in a step: ep \S+ \S+ over NVLink 4, at least ")
+        for sets, count, says in (("ep=3", "8", ["ep=3: must divide 8 experts", "use ep=2"]), ("ep=8", "12", ["multiple of 8", "use 16"]),
+                                  ("ep=0", "8", ["ep=0: must be from 1"]), ("ep=8,cp=3,seq=4098", "8", ["multiple of 24", "use 24"])):
+            self.refused("size", path, "--tokens", "1e9", "--count", count, "--set", sets, says=says)
+        self.refused("size", "llama-8b", "--tokens", "1e9", "--count", "8", "--set", "ep=2", says=["no experts", "use ep=1"])
+
+    def test_sequences_are_divided_where_tensors_and_recomputation_do_not_suffice(self):
+        path = self.config("llama-3.1-8b")
+        words = ["--hardware", "h100-sxm", "--set", "seq=131072,method=full,offload=none", "--count"]
+        chosen = {count: self.size(*words, str(count), model=path)["ranked"][0] for count in (8, 64)}
+        self.assertEqual({one["layout"]["cp"] for one in chosen.values()}, {1})
+        long = self.config("mistral-nemo-12b")
+        words[3] = "seq=1024000,method=full,offload=none"
+        one, = self.size(*words, "64", model=long)["ranked"]
+        self.assertGreater(one["layout"]["cp"], 1)
+        self.assertEqual(one["checkpointing"], "full")
+        told = self.as_estimated(long, one, ",seq=1024000")
+        self.assertEqual((told["total_bytes"], told["communication"]), (one["total_bytes"], one["communication"]))
+        self.assertIn("cp", [each["group"] for each in one["communication"]])
+        self.refused("size", path, "--tokens", "1e9", "--count", "8", "--set", "cp=3,seq=4096", says=["cp=3", "use cp=2"])
+        self.refused("size", path, "--tokens", "1e9", "--count", "9", "--set", "cp=2,seq=4096", says=["multiple of 2", "use 10"])
+
+    def test_offload_is_the_last_resort_and_has_its_time(self):
+        words = ["--hardware", "h100-sxm", "--set", "method=full,seq=4096"]
+        alone, = self.size(*words, "--count", "1", model="llama-8b")["ranked"]
+        offload = alone["offload"]
+        self.assertEqual((offload["of"], offload["link"]), ("optimizer", "PCIe 5 x16"))
+        self.assertAlmostEqual(offload["seconds_at_least"], offload["bytes"] / 6.4e10, places=6)
+        self.assertGreaterEqual(alone["step_seconds"]["low"], offload["seconds_at_least"])
+        self.assertEqual((alone["step_seconds"]["high"], alone["expected"], alone["likely_place"]), (None, None, None))
+        self.assertIn("with what offload sends over PCIe 5 x16; no upper one", alone["source"])
+        told = self.as_estimated("llama-8b", alone, ",seq=4096")
+        self.assertEqual((told["total_bytes"], told["ranks"][0]["host_bytes"]), (alone["total_bytes"], offload["host_bytes"]))
+        # Not where something fits without, and behind all that have a figure.
+        ranked = self.size(*words, "--count", "1,8", model="llama-8b")["ranked"]
+        self.assertEqual([(each["gpus"], each["offload"] is None) for each in ranked], [(8, True), (1, False)])
+        self.assertEqual(self.size("--hardware", "h100-sxm", "--set", "method=full,seq=4096,offload=none", "--count", "1", model="llama-8b",
+                                   code=1)["ranked"], [])
+        small, = self.size("--hardware", "rtx-4090", "--set", "method=full,seq=4096", "--count", "1", model="llama-8b")["ranked"]
+        self.assertEqual(small["offload"]["of"], "weights")
+        # An own speed is of steps that do not offload.
+        alone, = self.size(*words, "--count", "1", "--anchor", "h100-sxm=9000", model="llama-8b")["ranked"]
+        self.assertEqual(alone["basis"], "sheet")
+        # Without a rate of PCI Express only if asked for, and never on a CPU.
+        self.size("--hardware", "gh200-96gb", "--set", "method=full,seq=4096", "--count", "1", model="llama-8b", code=1)
+        text = self.text_of("llama-8b", "--tokens", "1e9", "--hardware", "h100-sxm", "--count", "1", "--set", "method=full")
+        self.assertRegex(text, r"offload optimizer: \S+ GiB of a rank in the host's memory, \S+ GiB a step over PCIe 5 x16, at least ")
+        self.refused("size", "llama-8b", "--tokens", "1e9", "--hardware", "epyc-9654", "--set", "offload=weights",
+                     says=["epyc-9654 is a CPU", "use offload=none"])
+        # What is planned exactly says that more can be tried.
+        read = self.size("--hardware", "h100-sxm", "--count", "1", model="llama-8b", code=1)
+        self.assertTrue(any("--set method=full" in would for would in read["would_fit"]), read["would_fit"])
 
     def test_budget_and_deadline(self):
         words = ["--set", "seq=4096", "--hardware", "h100-sxm", "--count", "8..64", "--anchor", "h100-sxm=10000"]

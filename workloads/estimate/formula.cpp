@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace assay::estimate {
 
@@ -33,7 +34,7 @@ Schema formula_schema() {
           axis::integer("chunks", 1).range(0, most).doc("pieces of a pipeline's stages"),
           axis::integer("ep", 1).range(0, most).doc("ranks that share experts"),
           axis::integer("cp", 1).range(0, most).doc("ranks that share a sequence"),
-          axis::integer("gpus_per_host", 8).range(1, 1024).doc("neighbours with fast links")};
+          axis::integer("gpus_per_host", gpus_of_a_host).range(1, 1024).doc("neighbours with fast links")};
 }
 
 Schema whole_schema() {
@@ -150,6 +151,7 @@ FormulaEstimate::FormulaEstimate(const Asked& asked)
   if (adapters && step_.method == planning::Method::full)
     throw UsageError("lora_rank and lora_targets are of adapters; use method=lora or qlora");
   if (const auto problem = planning::problem_of(model_, step_, layout_)) throw UsageError(*problem);
+  if (hardware_) check_offload(step_.offload, *hardware_);
   const planning::Device on = device();
   engine_ = params.choice<planning::Engine>("engine");
   if (engine_ == planning::Engine::torch) {
@@ -184,6 +186,20 @@ void FormulaEstimate::plan_torch() {
                   .allocator = torch_->reserved - torch_->tensors};
   stages_ = {memory};
   if (!fits().value_or(true)) others_ = planning::nearest_that_fit(model_, step_, layout_, device(), reserved);
+}
+
+std::uint64_t counted(double bytes) {
+  constexpr double most = 1e18;
+  if (bytes <= most) return static_cast<std::uint64_t>(std::ceil(bytes));
+  throw UsageError(
+      "a step moves more bytes than can be counted; use a smaller accumulate, micro_batch or seq, such as "
+      "accumulate=1");
+}
+
+void check_offload(planning::Offload offload, const HardwareSheet& sheet) {
+  if (offload != planning::Offload::none && sheet.kind == "cpu")
+    throw UsageError(fmt::format("offload={}: {} is a CPU, whose memory is the host's already; use offload=none",
+                                 word_of(offload), sheet.name));
 }
 
 planning::Device device_of(const HardwareSheet& sheet) {

@@ -5,6 +5,7 @@
 #include "harness/core/error.h"
 #include "harness/json/fwd.h"
 #include "harness/machine/hardware.h"
+#include "workloads/parallel/held.h"
 #include "workloads/planning/search.h"
 #include "workloads/planning/serving.h"
 #include "workloads/planning/torch.h"
@@ -34,8 +35,20 @@ std::vector<std::string> own_sets(const Asked& asked);
 // A model's architecture, from one of our files or a config.json. Throws UsageError.
 architecture::Architecture load_architecture(const std::string& model);
 
+inline constexpr std::int64_t gpus_of_a_host = 8;  // unless told
+
 // The memory of a sheet's device, and what its libraries keep there.
 planning::Device device_of(const HardwareSheet& sheet);
+
+// Throws UsageError for a CPU, which has no other memory.
+void check_offload(planning::Offload offload, const HardwareSheet& sheet);
+
+// Whole bytes. Throws UsageError for more than can be counted.
+std::uint64_t counted(double bytes);
+
+// What a group sends, over the sheet's fastest link within a host; between hosts no rate is known. `sheet` may be null.
+parallel::Sent over_link(std::string group, std::int64_t ranks, double bytes, bool within_host,
+                         const HardwareSheet* sheet);
 
 // A training step.
 class FormulaEstimate {
@@ -54,12 +67,10 @@ class FormulaEstimate {
   const planning::Layout& layout() const { return layout_; }
 
  private:
-  struct Sent;  // a group's traffic, and its link
-
   planning::Device device() const;
   double allowance() const;
   std::optional<bool> fits() const;
-  std::vector<Sent> sent() const;
+  std::vector<parallel::Sent> sent() const;
   Json terms_json(const planning::Terms& terms) const;
   std::vector<std::string> notes() const;
   void plan_torch();

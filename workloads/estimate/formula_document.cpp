@@ -2,6 +2,7 @@
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/members.h"
+#include "harness/machine/links.h"
 #include "workloads/estimate/formula.h"
 #include "workloads/estimate/memory_estimate.h"
 
@@ -19,15 +20,6 @@ constexpr const char* by_formula =
 
 std::string bytes_text(double bytes) { return format_bytes(bytes); }
 Json whole(double bytes) { return static_cast<std::uint64_t>(std::ceil(bytes)); }
-
-const HardwareSheet::Link* fastest(const std::optional<HardwareSheet>& sheet, bool pcie) {
-  if (!sheet) return nullptr;
-  const HardwareSheet::Link* best = nullptr;
-  for (const auto& link : sheet->links)
-    if ((!pcie || link.name.starts_with("PCIe")) && (!best || link.bytes_per_second > best->bytes_per_second))
-      best = &link;
-  return best;
-}
 
 // In the letters of the papers, for layers that are all alike; nothing for mixtures of experts and other encoders.
 std::optional<parallel::TransformerShape> shape_of(const architecture::Architecture& model,
@@ -51,25 +43,23 @@ std::optional<parallel::TransformerShape> shape_of(const architecture::Architect
 
 }  // namespace
 
-struct FormulaEstimate::Sent {
-  planning::Traffic traffic;
-  std::string link;               // "NVLink 4", "between hosts"
-  std::optional<double> seconds;  // at the link's rate; nothing if that is not known
+parallel::Sent over_link(std::string group, std::int64_t ranks, double bytes, bool within_host,
+                         const HardwareSheet* sheet) {
+  parallel::Sent sent{.group = std::move(group),
+                      .ranks = ranks,
+                      .bytes = counted(bytes),
+                      .within_host = within_host,
+                      .link = within_host ? "within a host" : "between hosts",
+                      .seconds = std::nullopt};
+  const HardwareSheet::Link* link = sheet && within_host ? fastest_link(*sheet) : nullptr;
+  if (link) sent.link = link->name, sent.seconds = bytes / link->bytes_per_second;
+  return sent;
+}
 
-  static void members(auto& self, auto& io) {
-    io("group", self.traffic.group), io("ranks", self.traffic.ranks), io("bytes", whole(self.traffic.bytes));
-    io("within_host", self.traffic.within_host), io("link", self.link), io("seconds_at_least", self.seconds);
-  }
-};
-
-std::vector<FormulaEstimate::Sent> FormulaEstimate::sent() const {
-  std::vector<Sent> all;
-  const HardwareSheet::Link* link = fastest(hardware_, false);
-  for (const planning::Traffic& each : planning::traffic_of(model_, step_, layout_, host_ranks_)) {
-    Sent sent{each, each.within_host ? "within a host" : "between hosts", std::nullopt};
-    if (each.within_host && link) sent.link = link->name, sent.seconds = each.bytes / link->bytes_per_second;
-    all.push_back(std::move(sent));
-  }
+std::vector<parallel::Sent> FormulaEstimate::sent() const {
+  std::vector<parallel::Sent> all;
+  for (const planning::Traffic& each : planning::traffic_of(model_, step_, layout_, host_ranks_))
+    all.push_back(over_link(each.group, each.ranks, each.bytes, each.within_host, hardware_ ? &*hardware_ : nullptr));
   return all;
 }
 
@@ -100,7 +90,7 @@ std::vector<std::string> FormulaEstimate::notes() const {
 
 Json FormulaEstimate::json() const {
   const double pcie = planning::offload_bytes(model_, step_, layout_);
-  const HardwareSheet::Link* link = fastest(hardware_, true);
+  const HardwareSheet::Link* link = hardware_ ? pcie_link(*hardware_) : nullptr;
   Json json = {{"schema", 1},
                {"model", model_.name},
                {"by", "formula"},
@@ -135,7 +125,7 @@ Json FormulaEstimate::json() const {
                              {"terms", terms_json(each.terms)},
                              {"host_bytes", whole(each.host)},
                              {"total_bytes", whole(each.terms.total() + allowance())}});
-  json["offload"] = pcie > 0 ? Json{{"bytes", whole(pcie)},
+  json["offload"] = pcie > 0 ? Json{{"bytes", counted(pcie)},
                                     {"link", link ? Json(link->name) : Json()},
                                     {"seconds_at_least", link ? Json(pcie / link->bytes_per_second) : Json()}}
                              : Json();
@@ -218,9 +208,9 @@ std::string FormulaEstimate::text() const {
   }
   if (const auto all = sent(); !all.empty()) {
     text += "\na rank sends in a step\n";
-    for (const Sent& each : all)
-      text += fmt::format("  {:<3}{:>6} {:>10}  {}{}\n", each.traffic.group, each.traffic.ranks,
-                          bytes_text(each.traffic.bytes), each.link,
+    for (const parallel::Sent& each : all)
+      text += fmt::format("  {:<3}{:>6} {:>10}  {}{}\n", each.group, each.ranks,
+                          bytes_text(static_cast<double>(each.bytes)), each.link,
                           each.seconds ? fmt::format(", at least {}", format_seconds(*each.seconds)) : "");
   }
   if (layout_.pp > 1) text += fmt::format("bubble: {:.1f} % of the step\n", 100 * planning::bubble_of(step_, layout_));

@@ -1,6 +1,7 @@
 #include "workloads/estimate/layout_search.h"
 
 #include "harness/core/error.h"
+#include "workloads/estimate/formula.h"
 
 #include <algorithm>
 
@@ -53,27 +54,31 @@ const LayoutSearch::Plans& LayoutSearch::plans(const HardwareSheet& sheet, const
   return found->second;
 }
 
-parallel::Held LayoutSearch::held(const MemoryEstimate& estimate, bool fits) const {
+parallel::Held LayoutSearch::held(const MemoryEstimate& estimate, const HardwareSheet& sheet, bool fits) const {
   const training::Settings& settings = estimate.settings;
   const auto samples = static_cast<double>(settings.micro_batch * settings.accumulate);
   const auto parameters = static_cast<double>(estimator_.loaded().parameters());
   const auto ranks = static_cast<double>(estimate.layout.dp);
   constexpr double least_gradient = 2;  // bytes
-  return {.layout = estimate.layout,
-          .micro_batch = settings.micro_batch,
-          .accumulate = settings.accumulate,
-          .checkpointing = word_of(settings.checkpointing),
-          .total_bytes = estimate.total(),
-          .fits = fits,
-          .work = {.items = samples * static_cast<double>(settings.items_per_sample()),
-                   .seq = settings.seq,
-                   .parameters = parameters,
-                   .flops = samples * settings.model->cost({1, settings.seq}).training,
-                   // Weights are read, gradients written, moments read and written.
-                   .bytes = static_cast<double>(estimate.memory.weights + estimate.memory.gradients +
-                                                2 * estimate.memory.optimizer),
-                   .exchanged = least_gradient * parameters * (ranks - 1) / ranks,
-                   .precision = settings.precision}};
+  const double exchanged = least_gradient * parameters * (ranks - 1) / ranks;
+  parallel::Held held{.layout = estimate.layout,
+                      .micro_batch = settings.micro_batch,
+                      .accumulate = settings.accumulate,
+                      .checkpointing = word_of(settings.checkpointing),
+                      .total_bytes = estimate.total(),
+                      .fits = fits};
+  held.work = {
+      .items = samples * static_cast<double>(settings.items_per_sample()),
+      .seq = settings.seq,
+      .parameters = parameters,
+      .flops = samples * settings.model->cost({1, settings.seq}).training,
+      // Weights are read, gradients written, moments read and written.
+      .bytes = static_cast<double>(estimate.memory.weights + estimate.memory.gradients + 2 * estimate.memory.optimizer),
+      .exchanged = exchanged,
+      .precision = settings.precision};
+  if (estimate.layout.dp > 1)
+    held.sent = {over_link("dp", estimate.layout.dp, exchanged, estimate.layout.dp <= gpus_of_a_host, &sheet)};
+  return held;
 }
 
 parallel::Held LayoutSearch::on(const HardwareSheet& sheet, std::int64_t gpus) {
@@ -96,10 +101,10 @@ parallel::Held LayoutSearch::on(const HardwareSheet& sheet, std::int64_t gpus) {
         }
         if (!larger) break;
       }
-      if (best) return held(*best, true);
+      if (best) return held(*best, sheet, true);
     }
   ASSAY_CHECK(smallest);
-  return held(*smallest, false);
+  return held(*smallest, sheet, false);
 }
 
 std::optional<std::int64_t> LayoutSearch::fewest_above(const HardwareSheet& sheet, std::int64_t gpus) {

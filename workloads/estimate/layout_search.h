@@ -34,7 +34,7 @@ class LayoutSearch {
   using Step = std::pair<std::string, std::int64_t>;                     // checkpointing and micro-batch
 
   const Plans& plans(const HardwareSheet& sheet, const Step& step);
-  parallel::Held held(const MemoryEstimate& estimate, bool fits) const;
+  parallel::Held held(const MemoryEstimate& estimate, const HardwareSheet& sheet, bool fits) const;
 
   std::string model_;
   std::vector<std::string> sets_;

@@ -101,10 +101,12 @@ Divided state_of(const Architecture& model, const Step& step, const Layout& layo
   return all;
 }
 
-double trained_parameters(const Architecture& model, const Step& step) {
+namespace {
+
+// A member of Divided, over the whole model.
+double trained_of(const Architecture& model, const Step& step, State Divided::*part) {
   const auto of = [&](const std::vector<Weight>& weights) {
-    const Divided state = state_of(model, step, {}, weights);
-    return state.shared.trained_count + state.experts.trained_count;
+    return (state_of(model, step, {}, weights).*part).trained_count;
   };
   double total = of(model.first) + of(model.last);
   std::vector<double> kinds;
@@ -112,6 +114,16 @@ double trained_parameters(const Architecture& model, const Step& step) {
   for (const architecture::Layer& kind : model.kinds) kinds.push_back(of(kind.weights));
   for (const std::size_t kind : model.order) total += kinds[kind];
   return total;
+}
+
+}  // namespace
+
+double trained_parameters(const Architecture& model, const Step& step) {
+  return trained_of(model, step, &Divided::shared) + trained_experts(model, step);
+}
+
+double trained_experts(const Architecture& model, const Step& step) {
+  return trained_of(model, step, &Divided::experts);
 }
 
 }  // namespace assay::planning

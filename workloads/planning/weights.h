@@ -33,7 +33,8 @@ inline constexpr double nf4_bits = 4 + 8.0 / 64 + 32.0 / (64 * 256);
 
 Divided state_of(const architecture::Architecture& model, const Step& step, const Layout& layout,
                  const std::vector<architecture::Weight>& weights);
-// Elements that train, of the whole model.
+// Elements that train, of the whole model; and those of its experts alone.
 double trained_parameters(const architecture::Architecture& model, const Step& step);
+double trained_experts(const architecture::Architecture& model, const Step& step);
 
 }  // namespace assay::planning
