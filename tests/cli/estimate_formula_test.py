@@ -169,7 +169,6 @@ class EstimateByFormula(AssayCase):
         refused("engine=torch,checkpointing=selective", "use checkpointing=full")
         refused("engine=torch,tp=2", "use tp=1")
         refused("engine=torch,dp=2,zero=1", "use zero=3")
-        refused("engine=torch,method=lora,dp=2,zero=3", "use zero=0")
         refused("engine=torch", "mixtral", "use engine=assay", model=self.config("mixtral-8x7b"))
         refused("methd=lora", 'did you mean "method"')
         refused("method=lora,seq=1000000", "beyond the model's", "nearest is seq=")

@@ -47,6 +47,21 @@ Buffer Tape::allocate(double bytes) {
   return std::make_shared<Block>(heap_, stopped ? 0 : bytes);
 }
 
+Buffer Tape::allocate_kept(double bytes) {
+  if (kept_ == nullptr) return allocate(bytes);
+  if (forgets_) return kept_->outputs.emplace_back(allocate(bytes));
+  // Where the computation has stopped, the output stays with the others until the region's backward pass ends.
+  if (last_save_ > 0 && saved_ >= last_save_) return allocate(0);
+  Buffer output = std::move(kept_->outputs.front());
+  kept_->outputs.pop_front();
+  return output;
+}
+
+Buffer Tape::allocate_product(double bytes) {
+  const bool keeps = kept_ != nullptr && kept_->products++ % 2 == 0;
+  return keeps ? allocate_kept(bytes) : allocate(bytes);
+}
+
 void Tape::saves() { ++saved_; }
 
 Variable Tape::made(Buffer data, const std::vector<Variable>& inputs, Backward backward, bool trains) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -70,6 +71,12 @@ class Gradients {
   std::vector<Buffer> all_;
 };
 
+// What selective recomputation keeps of a region's first pass, in order.
+struct Kept {
+  std::deque<Buffer> outputs;
+  std::size_t products = 0;  // so far, in this pass
+};
+
 class Tape;
 
 // A tensor, and the operation that made it if a gradient is wanted.
@@ -89,10 +96,15 @@ class Tape {
 
   // `forgets`: operations keep nothing, as in a region that is computed again. `last_save`: after so many operations
   // that keep something the rest is not computed, as torch.utils.checkpoint stops early; 0: all of it.
-  explicit Tape(Heap& heap, bool forgets = false, std::size_t last_save = 0)
-      : heap_(heap), forgets_(forgets), last_save_(last_save) {}
+  // `kept`: a tape that forgets puts there what is kept, the next one takes it.
+  explicit Tape(Heap& heap, bool forgets = false, std::size_t last_save = 0, Kept* kept = nullptr)
+      : heap_(heap), forgets_(forgets), last_save_(last_save), kept_(kept) {}
 
   Buffer allocate(double bytes);
+  // As allocate(), of an output that selective recomputation keeps.
+  Buffer allocate_kept(double bytes);
+  // The output of a matrix product without a bias: every second is kept, the first among them.
+  Buffer allocate_product(double bytes);
   // Before the output of an operation that keeps something.
   void saves();
   std::size_t saved() const { return saved_; }
@@ -119,6 +131,7 @@ class Tape {
   Heap& heap_;
   bool forgets_ = false;
   std::size_t last_save_ = 0, saved_ = 0;
+  Kept* kept_ = nullptr;
   std::vector<Node> nodes_;
 };
 

@@ -1,5 +1,7 @@
 #include "workloads/planning/eager_model.h"
 
+#include "workloads/planning/weights.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -10,6 +12,7 @@ namespace {
 using architecture::Architecture;
 using architecture::Attention;
 using architecture::Layer;
+using architecture::Weight;
 
 bool is_gemma(const Architecture& model) { return model.type.starts_with("gemma"); }
 bool has_fused_qkv(const Architecture& model) {
@@ -24,53 +27,55 @@ std::vector<std::string> eager_types() {
   return {"bert", "gemma", "gemma3_text", "gpt2", "gpt_neox", "llama", "mistral", "phi3", "qwen2", "qwen3", "roberta"};
 }
 
-bool EagerModel::is_target(const Linear& linear) const {
-  if (step_.method == Method::full) return false;
-  return step_.lora_targets == Targets::all || (step_.lora_targets == Targets::attention) == linear.attention;
+const Weight& EagerModel::next_matrix() {
+  while (!layer_->weights.at(next_matrix_).linear()) ++next_matrix_;
+  return layer_->weights[next_matrix_++];
 }
 
-Variable EagerModel::linear(const Variable& x, const Linear& linear) {
+Variable EagerModel::linear(const Variable& x, const Weight& matrix, bool copies) {
   const bool trained = trains();
   if (trained || x.wanted()) at_.tape->saves();
-  const double in = linear.in, out = linear.out;
+  const double in = real(matrix.in), out = real(matrix.out), bytes = e_ * tokens_ * out;
   Variable made = at_.tape->made(
-      at_.make(tokens_ * out), {x},
-      [this, at = at_, linear, kept = trained ? x.data : Buffer(), wanted = x.wanted(), trained](Buffer gradient) {
-        if (linear.copies) gradient = at.make(tokens_ * linear.out);
-        if (trained) at.add(at.make(linear.in * linear.out));
-        return std::vector<Buffer>{wanted ? at.make(tokens_ * linear.in) : Buffer()};
+      matrix.bias ? at_.allocate(bytes) : at_.tape->allocate_product(bytes), {x},
+      [this, at = at_, in, out, copies, kept = trained ? x.data : Buffer(), wanted = x.wanted(),
+       trained](Buffer gradient) {
+        if (copies) gradient = at.make(tokens_ * out);
+        if (trained) at.add(at.make(in * out));
+        return std::vector<Buffer>{wanted ? at.make(tokens_ * in) : Buffer()};
       },
       trained);
-  return is_target({in, out, linear.attention}) ? adapter(x, made, linear) : made;
+  return is_target(step_, matrix) ? adapter(x, made, matrix) : made;
 }
 
-// As peft's Linear: adapters in f32, to which the input is cast, and to which the sum is promoted.
-Variable EagerModel::adapter(const Variable& x, const Variable& base, const Linear& linear) {
-  const double rank = real(step_.lora_rank), in = linear.in, out = linear.out;
-  Buffer wide = narrow() ? at_.allocate(4 * tokens_ * in) : x.data;
+// As peft's Linear: the input is cast to what adapters have, and the sum is promoted to it.
+Variable EagerModel::adapter(const Variable& x, const Variable& base, const Weight& matrix) {
+  const double rank = real(step_.lora_rank), in = real(matrix.in), out = real(matrix.out), e = adapter_e_;
+  const bool casts = e_ < e;
+  Buffer wide = casts ? at_.allocate(e * tokens_ * in) : x.data;
   at_.tape->saves();
-  Buffer low = at_.allocate(4 * tokens_ * rank);
+  Buffer low = at_.tape->allocate_product(e * tokens_ * rank);
   at_.tape->saves();
-  Buffer high = at_.allocate(4 * tokens_ * out);
-  Buffer scaled = at_.allocate(4 * tokens_ * out);
+  Buffer high = at_.tape->allocate_product(e * tokens_ * out);
+  Buffer scaled = at_.allocate(e * tokens_ * out);
   high = nullptr;
-  Buffer sum = at_.allocate(4 * tokens_ * out);
+  Buffer sum = at_.allocate(e * tokens_ * out);
   scaled = nullptr;
-  if (narrow()) sum = at_.make(tokens_ * out);
+  if (casts) sum = at_.make(tokens_ * out);
   return at_.tape->made(
       std::move(sum), {x, base},
-      [this, at = at_, wide, low, rank, in, out, wanted = x.wanted(),
+      [this, at = at_, wide, low, rank, in, out, e, casts, wanted = x.wanted(),
        base_wanted = base.wanted()](Buffer gradient) mutable {
-        if (narrow()) gradient = at.allocate(4 * tokens_ * out);
-        const Buffer base_gradient = !base_wanted ? Buffer() : narrow() ? at.make(tokens_ * out) : gradient;
-        gradient = at.allocate(4 * tokens_ * out);  // scaled
-        at.add(at.allocate(4 * rank * out));
-        Buffer low_gradient = at.allocate(4 * tokens_ * rank);
+        if (casts) gradient = at.allocate(e * tokens_ * out);
+        const Buffer base_gradient = !base_wanted ? Buffer() : casts ? at.make(tokens_ * out) : gradient;
+        gradient = at.allocate(e * tokens_ * out);  // scaled
+        at.add(at.allocate(e * rank * out));
+        Buffer low_gradient = at.allocate(e * tokens_ * rank);
         gradient = low = nullptr;
-        at.add(at.allocate(4 * rank * in));
-        Buffer back = wanted ? at.allocate(4 * tokens_ * in) : Buffer();
+        at.add(at.allocate(e * rank * in));
+        Buffer back = wanted ? at.allocate(e * tokens_ * in) : Buffer();
         low_gradient = wide = nullptr;
-        if (wanted && narrow()) back = at.make(tokens_ * in);
+        if (wanted && casts) back = at.make(tokens_ * in);
         return std::vector<Buffer>{back, base_gradient};
       },
       true);
@@ -185,9 +190,9 @@ Variable EagerModel::attend(const Variable& q, const Variable& k, const Variable
   if (repeats) kept[1] = at_.make(queries), kept[2] = at_.make(queries);
   if (masked) kept.push_back(at_.make(real(step_.seq * step_.seq)));
   at_.tape->saves();
-  Buffer out = at_.make(queries);
+  Buffer out = at_.tape->allocate_kept(e_ * queries);
   kept.push_back(out);
-  kept.push_back(at_.allocate(4 * tokens_ * real(attention.heads)));
+  kept.push_back(at_.tape->allocate_kept(4 * tokens_ * real(attention.heads)));
   // With keys and queries in one block the output comes transposed, and the copy is what follows uses.
   if (rotates(model_) && has_fused_qkv(model_)) out = at_.make(queries);
   return at_.tape->made(out, {q, k, v}, [at = at_, kept, queries, keys, repeats](const Buffer&) mutable {
@@ -203,7 +208,7 @@ Variable EagerModel::attention(const Variable& x, const Attention& a) {
   const bool transposed = !normalizes_after(model_);
   Variable q, k, v;
   if (has_fused_qkv(model_)) {
-    const Variable all = linear(x, {.in = width_, .out = queries + 2 * keys, .attention = true});
+    const Variable all = linear(x, next_matrix());
     // Gradients of the three views are joined.
     const double elements = tokens_ * (queries + 2 * keys);
     const bool pads = model_.type == "phi3";
@@ -216,17 +221,16 @@ Variable EagerModel::attention(const Variable& x, const Attention& a) {
       return std::vector<Buffer>{joined};
     });
   } else {
-    q = linear(x, {.in = width_, .out = queries, .attention = true, .copies = transposed});
-    k = linear(x, {.in = width_, .out = keys, .attention = true, .copies = transposed});
-    v = linear(x, {.in = width_, .out = keys, .attention = true, .copies = false});
+    q = linear(x, next_matrix(), transposed);
+    k = linear(x, next_matrix(), transposed);
+    v = linear(x, next_matrix());
     if (model_.type == "qwen3" || model_.type == "gemma3_text") q = rms_norm(q, queries), k = rms_norm(k, keys);
   }
   if (rotates(model_)) {
     Variable turned = rotated(q, queries), other = rotated(k, keys);
     q = std::move(turned), k = std::move(other);
   }
-  const Variable out = attend(q, k, v, a);
-  return linear(out, {.in = queries, .out = width_, .attention = true});
+  return linear(attend(q, k, v, a), next_matrix());
 }
 
 // GPT-2's gelu is written in Python as a formula, whose parts are all kept.
@@ -283,20 +287,21 @@ Variable EagerModel::product_of_fused(const Variable& both, double width) {
 
 Variable EagerModel::mlp(const Variable& x, double width) {
   if (!model_.gated) {
-    const Variable in = linear(x, {.in = width_, .out = width});
-    return linear(activation(in, width), {.in = width, .out = width_});
+    const Variable in = linear(x, next_matrix());
+    return linear(activation(in, width), next_matrix());
   }
   if (model_.type == "phi3") {
-    const Variable both = linear(x, {.in = width_, .out = 2 * width});
-    return linear(product_of_fused(both, width), {.in = width, .out = width_});
+    const Variable both = linear(x, next_matrix());
+    return linear(product_of_fused(both, width), next_matrix());
   }
-  const Variable active = activation(linear(x, {.in = width_, .out = width}), width);
-  const Variable up = linear(x, {.in = width_, .out = width});
-  return linear(gated_product(active, up, width), {.in = width, .out = width_});
+  const Variable active = activation(linear(x, next_matrix()), width);
+  const Variable up = linear(x, next_matrix());
+  return linear(gated_product(active, up, width), next_matrix());
 }
 
 Variable EagerModel::layer(Tape& tape, Gradients& gradients, const Layer& layer, const Variable& input) {
   at_ = {&tape, &gradients, e_};
+  layer_ = &layer, next_matrix_ = 0;
   const double mlp_width = real(layer.mlp_width);
   if (normalizes_after(model_)) {
     const Variable middle = norm(add(attention(input, layer.attention), input), width_);
@@ -357,7 +362,7 @@ Variable EagerModel::loss(Tape& tape, Gradients& gradients, const Variable& inpu
   at_ = {&tape, &gradients, e_};
   Variable hidden = input;
   if (normalizes_after(model_))
-    hidden = norm(activation(linear(input, {.in = width_, .out = width_}), width_), width_);
+    hidden = norm(activation(linear(input, model_.last.front()), width_), width_);
   else
     hidden = norm(input, width_);
   const double classes = real(model_.vocabulary);

@@ -6,7 +6,7 @@
 #include "workloads/planning/eager.h"
 #include "workloads/planning/request.h"
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,11 +18,13 @@ std::vector<std::string> eager_types();
 
 class EagerModel {
  public:
-  // Operations are recorded on `tape`, gradients of parameters go to `gradients`.
-  EagerModel(const architecture::Architecture& model, const Step& step, double element_bytes)
+  // Operations are recorded on `tape`, gradients of parameters go to `gradients`. `adapter_bytes`: of an element of
+  // adapters.
+  EagerModel(const architecture::Architecture& model, const Step& step, double element_bytes, double adapter_bytes)
       : model_(model),
         step_(step),
         e_(element_bytes),
+        adapter_e_(adapter_bytes),
         tokens_(real(step.micro_batch) * real(step.seq)),
         width_(real(model.width)) {}
 
@@ -32,12 +34,6 @@ class EagerModel {
   Variable loss(Tape& tape, Gradients& gradients, const Variable& input);
 
  private:
-  struct Linear {
-    double in = 0, out = 0;
-    bool attention = false;
-    bool copies = false;  // its gradient comes transposed and is copied
-  };
-
   // Where operations are recorded: their backward passes keep it.
   struct At {
     Tape* tape = nullptr;
@@ -50,9 +46,11 @@ class EagerModel {
   };
 
   bool trains() const { return step_.method == Method::full; }
-  bool is_target(const Linear& linear) const;
-  Variable linear(const Variable& x, const Linear& linear);
-  Variable adapter(const Variable& x, const Variable& base, const Linear& linear);
+  // The layer's next matrix in the order of use.
+  const architecture::Weight& next_matrix();
+  // `copies`: its gradient comes transposed and is copied.
+  Variable linear(const Variable& x, const architecture::Weight& matrix, bool copies = false);
+  Variable adapter(const Variable& x, const Variable& base, const architecture::Weight& matrix);
   Variable norm(const Variable& x, double width);
   Variable rms_norm(const Variable& x, double width);
   Variable layer_norm(const Variable& x, double width);
@@ -69,10 +67,13 @@ class EagerModel {
 
   const architecture::Architecture& model_;
   const Step& step_;
-  double e_;  // bytes of an element
+  double e_;          // bytes of an element
+  double adapter_e_;  // of adapters
   double tokens_;
   double width_;
   At at_;
+  const architecture::Layer* layer_ = nullptr;
+  std::size_t next_matrix_ = 0;
   Buffer tied_;  // the head's part of a tied table's gradient
 };
 
