@@ -13,6 +13,9 @@ namespace assay::planning {
 
 enum class Use { weights, gradients, optimizer, activations, workspace, communication };
 using Uses = std::array<double, 6>;  // bytes of each
+// On which a tensor is allocated: PyTorch's caching allocator has segments of its own for each.
+enum class Stream { compute, all_gather, reduce_scatter };
+inline constexpr std::size_t streams = 3;
 
 // What is allocated and freed, in order.
 class Heap {
@@ -20,13 +23,16 @@ class Heap {
   struct Event {
     std::size_t block = 0;
     double bytes = 0;  // 0: the block is freed
+    Stream stream = Stream::compute;
   };
 
   std::size_t allocate(double bytes, Use use);
-  void free(std::size_t block, double bytes, Use use);
+  void free(std::size_t block, double bytes, Use use, Stream on);
   void change(double bytes, Use from, Use to);
 
-  Use use = Use::weights;  // of what is allocated next
+  // Of what is allocated next.
+  Use use = Use::weights;
+  Stream stream = Stream::compute;
   double live() const { return live_; }
   double peak() const { return peak_; }
   const Uses& at_peak() const { return at_peak_; }
@@ -54,6 +60,7 @@ class Block {
   Heap& heap_;
   double bytes_;
   Use use_;
+  Stream stream_;
   std::size_t id_;
 };
 using Buffer = std::shared_ptr<Block>;

@@ -3,6 +3,7 @@
 #include "workloads/planning/weights.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace assay::planning {
@@ -10,21 +11,16 @@ namespace assay::planning {
 namespace {
 
 using architecture::Architecture;
-using architecture::Attention;
 using architecture::Layer;
 using architecture::Weight;
 
 bool is_gemma(const Architecture& model) { return model.type.starts_with("gemma"); }
-bool has_fused_qkv(const Architecture& model) {
-  return model.type == "phi3" || model.type == "gpt2" || model.type == "gpt_neox";
-}
-bool rotates(const Architecture& model) { return model.rms || model.type == "gpt_neox"; }
-bool normalizes_after(const Architecture& model) { return model.type == "bert" || model.type == "roberta"; }
 
 }  // namespace
 
 std::vector<std::string> eager_types() {
-  return {"bert", "gemma", "gemma3_text", "gpt2", "gpt_neox", "llama", "mistral", "phi3", "qwen2", "qwen3", "roberta"};
+  return {"bert",    "gemma",   "gemma2", "gemma3_text", "gpt2",  "gpt_neox",  "llama",
+          "mistral", "mixtral", "phi3",   "qwen2",       "qwen3", "qwen3_moe", "roberta"};
 }
 
 const Weight& EagerModel::next_matrix() {
@@ -149,90 +145,6 @@ Variable EagerModel::add(const Variable& a, const Variable& b) {
   });
 }
 
-// x cos + rotate_half(x) sin, of which nothing but small tables is kept.
-Variable EagerModel::rotated(const Variable& x, double width) {
-  const double part = model_.type == "gpt_neox" ? width / 4 : width, all = tokens_ * part;
-  Buffer cosine = at_.make(all);
-  Buffer half;
-  {
-    const Buffer negative = at_.make(all / 2);
-    half = at_.make(all);
-  }
-  if (x.wanted()) at_.tape->saves();
-  half = at_.make(all);
-  Buffer out = at_.make(all);
-  cosine = half = nullptr;
-  const bool joins = model_.type == "gpt_neox" || model_.type == "phi3";
-  if (joins) out = at_.make(tokens_ * width);
-  return at_.tape->made(out, {x}, [this, at = at_, all, joins, width](const Buffer&) {
-    Buffer of_sine = at.make(all);
-    {
-      const Buffer negative = at.make(all / 2), first = at.make(all);
-      of_sine = nullptr;
-      const Buffer second = at.make(all);
-      of_sine = at.make(all);
-    }
-    const Buffer of_cosine = at.make(all);
-    Buffer sum = at.make(all);
-    if (joins) sum = at.make(tokens_ * width);
-    return std::vector<Buffer>{sum};
-  });
-}
-
-// Scaled dot-product attention by a fused kernel, which keeps its inputs, its output and a logarithm of each row. A
-// window narrower than the sequence needs a mask, and with a mask keys and values of groups are repeated.
-Variable EagerModel::attend(const Variable& q, const Variable& k, const Variable& v, const Attention& attention) {
-  const double queries = tokens_ * real(attention.heads * attention.key_dim);
-  const double keys = tokens_ * real(attention.kv_heads * attention.key_dim);
-  const bool masked = attention.window > 0 && attention.window < step_.seq;
-  const bool repeats = masked && attention.kv_heads < attention.heads;
-  std::vector<Buffer> kept = {q.data, k.data, v.data};
-  if (repeats) kept[1] = at_.make(queries), kept[2] = at_.make(queries);
-  if (masked) kept.push_back(at_.make(real(step_.seq * step_.seq)));
-  at_.tape->saves();
-  Buffer out = at_.tape->allocate_kept(e_ * queries);
-  kept.push_back(out);
-  kept.push_back(at_.tape->allocate_kept(4 * tokens_ * real(attention.heads)));
-  // With keys and queries in one block the output comes transposed, and the copy is what follows uses.
-  if (rotates(model_) && has_fused_qkv(model_)) out = at_.make(queries);
-  return at_.tape->made(out, {q, k, v}, [at = at_, kept, queries, keys, repeats](const Buffer&) mutable {
-    std::vector<Buffer> all = {at.make(queries), at.make(repeats ? queries : keys), at.make(repeats ? queries : keys)};
-    if (repeats)
-      for (std::size_t i = 1; i < 3; ++i) all[i] = at.make(keys);
-    return all;
-  });
-}
-
-Variable EagerModel::attention(const Variable& x, const Attention& a) {
-  const double queries = real(a.heads * a.key_dim), keys = real(a.kv_heads * a.key_dim);
-  const bool transposed = !normalizes_after(model_);
-  Variable q, k, v;
-  if (has_fused_qkv(model_)) {
-    const Variable all = linear(x, next_matrix());
-    // Gradients of the three views are joined.
-    const double elements = tokens_ * (queries + 2 * keys);
-    const bool pads = model_.type == "phi3";
-    q = k = v = at_.tape->made_of_views(all, [at = at_, elements, pads](const Buffer&) {
-      Buffer joined = at.make(elements);
-      if (pads) {
-        const Buffer second = at.make(elements);
-        joined = at.make(elements);
-      }
-      return std::vector<Buffer>{joined};
-    });
-  } else {
-    q = linear(x, next_matrix(), transposed);
-    k = linear(x, next_matrix(), transposed);
-    v = linear(x, next_matrix());
-    if (model_.type == "qwen3" || model_.type == "gemma3_text") q = rms_norm(q, queries), k = rms_norm(k, keys);
-  }
-  if (rotates(model_)) {
-    Variable turned = rotated(q, queries), other = rotated(k, keys);
-    q = std::move(turned), k = std::move(other);
-  }
-  return linear(attend(q, k, v, a), next_matrix());
-}
-
 // GPT-2's gelu is written in Python as a formula, whose parts are all kept.
 Variable EagerModel::activation(const Variable& x, double width) {
   at_.tape->saves();
@@ -271,8 +183,8 @@ Variable EagerModel::gated_product(const Variable& gate, const Variable& up, dou
                         });
 }
 
-Variable EagerModel::product_of_fused(const Variable& both, double width) {
-  const double all = tokens_ * width;
+Variable EagerModel::product_of_fused(const Variable& both, double rows, double width) {
+  const double all = rows * width;
   at_.tape->saves();
   Buffer active = at_.make(all);
   at_.tape->saves();
@@ -285,14 +197,89 @@ Variable EagerModel::product_of_fused(const Variable& both, double width) {
   });
 }
 
+// The share that a token's experts have, from a softmax in f32 of which the largest are taken.
+Variable EagerModel::routed(const Variable& x) {
+  const double choices = tokens_ * real(layer_->experts), used = tokens_ * real(layer_->experts_used);
+  const bool trained = trains();
+  if (trained || x.wanted()) at_.tape->saves();
+  const Buffer logits = at_.tape->allocate_product(e_ * choices);
+  at_.tape->saves();
+  Buffer wide = narrow() ? at_.allocate(4 * choices) : Buffer();
+  const Buffer shares = at_.allocate(4 * choices);
+  wide = nullptr;
+  at_.tape->saves();
+  return at_.tape->made(
+      at_.allocate(4 * used), {x},
+      [this, at = at_, kept = trained ? x.data : Buffer(), shares, choices, trained, wanted = x.wanted(),
+       matrix = real(layer_->experts) * width_](Buffer gradient) {
+        gradient = at.allocate(4 * choices);
+        gradient = at.allocate(4 * choices);
+        if (narrow()) gradient = at.make(choices);
+        if (trained) at.add(at.make(matrix));
+        return std::vector<Buffer>{wanted ? at.make(tokens_ * width_) : Buffer()};
+      },
+      trained);
+}
+
+Variable EagerModel::grouped_product(const Variable& x, const Weight& matrices, double rows) {
+  const double in = real(matrices.in), out = real(matrices.out), all = in * out * real(matrices.copies);
+  const bool trained = trains();
+  at_.tape->saves();
+  return at_.tape->made(
+      at_.make(rows * out), {x},
+      [at = at_, kept = trained ? x.data : Buffer(), rows, in, all, trained](const Buffer&) {
+        Buffer gradient = at.make(rows * in);
+        if (trained) at.add(at.make(all));
+        return std::vector<Buffer>{gradient};
+      },
+      trained);
+}
+
+// Experts by transformers' default, grouped products: a row for each expert that a token uses, sorted by expert, so that
+// nothing depends on which these are.
+Variable EagerModel::experts(const Variable& x) {
+  const double rows = tokens_ * real(layer_->experts_used), all = rows * width_, tokens = tokens_ * width_;
+  const double weighted_e = model_.type == "mixtral" ? 4 : e_;  // Mixtral's shares stay in f32
+  const bool widens = weighted_e > e_;
+  const Variable shares = routed(x);
+  at_.tape->saves();
+  const Variable selected = at_.tape->made(
+      at_.make(all), {x}, [at = at_, tokens](const Buffer&) { return std::vector<Buffer>{at.make(tokens)}; });
+  const Weight& first = next_matrix();
+  const Variable active =
+      product_of_fused(grouped_product(selected, first, rows), rows, real(layer_->expert_width));
+  const Variable out = grouped_product(active, next_matrix(), rows);
+  at_.tape->saves();
+  Variable weighted = at_.tape->made(
+      at_.allocate(weighted_e * all), {out, shares},
+      [at = at_, kept = out.data, all, rows, weighted_e, widens](Buffer gradient) mutable {
+        Buffer of_out = at.allocate(weighted_e * all), of_shares = at.allocate(weighted_e * all);
+        gradient = kept = nullptr;
+        if (widens) of_out = at.make(all);
+        of_shares = at.allocate(weighted_e * rows);
+        return std::vector<Buffer>{of_out, of_shares};
+      });
+  at_.tape->saves();
+  weighted.data = at_.allocate(weighted_e * all);  // in the tokens' order
+  Buffer sum = at_.allocate(weighted_e * tokens);
+  weighted.data = nullptr;
+  if (widens) sum = at_.make(tokens);
+  return at_.tape->made(sum, {weighted}, [at = at_, all, tokens, weighted_e, widens](Buffer gradient) {
+    if (widens) gradient = at.allocate(weighted_e * tokens);
+    gradient = at.allocate(weighted_e * all);
+    return std::vector<Buffer>{at.allocate(weighted_e * all)};
+  });
+}
+
 Variable EagerModel::mlp(const Variable& x, double width) {
+  if (layer_->experts > 0) return experts(x);
   if (!model_.gated) {
     const Variable in = linear(x, next_matrix());
     return linear(activation(in, width), next_matrix());
   }
   if (model_.type == "phi3") {
     const Variable both = linear(x, next_matrix());
-    return linear(product_of_fused(both, width), next_matrix());
+    return linear(product_of_fused(both, tokens_, width), next_matrix());
   }
   const Variable active = activation(linear(x, next_matrix()), width);
   const Variable up = linear(x, next_matrix());
@@ -302,8 +289,9 @@ Variable EagerModel::mlp(const Variable& x, double width) {
 Variable EagerModel::layer(Tape& tape, Gradients& gradients, const Layer& layer, const Variable& input) {
   at_ = {&tape, &gradients, e_};
   layer_ = &layer, next_matrix_ = 0;
+  scores_ = nullptr;
   const double mlp_width = real(layer.mlp_width);
-  if (normalizes_after(model_)) {
+  if (normalizes_after()) {
     const Variable middle = norm(add(attention(input, layer.attention), input), width_);
     return norm(add(mlp(middle, mlp_width), middle), width_);
   }
@@ -317,12 +305,15 @@ Variable EagerModel::layer(Tape& tape, Gradients& gradients, const Layer& layer,
   const Variable middle = add(input, part);
   part = mlp(norm(middle, width_), mlp_width);
   if (both_sides) part = norm(part, width_);
+  scores_ = nullptr;
   return add(middle, part);
 }
 
 Variable EagerModel::embed(Tape& tape, Gradients& gradients) {
   at_ = {&tape, &gradients, e_};
   const double table = e_ * real(model_.vocabulary) * width_;
+  // Masks of scores that are not of a fused kernel, one for each kind of layer.
+  if (model_.type == "gemma2") masks_ = at_.make(real(std::ssize(model_.kinds)) * tokens_ * real(step_.seq));
   // Positions and types are added one after the other.
   Buffer out = at_.make(tokens_ * width_);
   const bool sums = model_.first.size() > 1;
@@ -339,7 +330,7 @@ Variable EagerModel::embed(Tape& tape, Gradients& gradients) {
         return std::vector<Buffer>{};
       },
       trains());
-  return normalizes_after(model_) ? norm(made, width_) : made;
+  return normalizes_after() ? norm(made, width_) : made;
 }
 
 // nll_loss(log_softmax(logits)); causal models widen their logits to f32 first.
@@ -358,17 +349,32 @@ Variable EagerModel::cross_entropy(const Variable& logits, double rows, double c
                         });
 }
 
+// As Gemma 2 caps them: divided, their tangent, multiplied.
+Variable EagerModel::capped_logits(Variable logits, double elements) {
+  Buffer divided = at_.make(elements);
+  logits.data = nullptr;
+  at_.tape->saves();
+  Buffer tangent = at_.make(elements);
+  divided = nullptr;
+  return at_.tape->made(at_.make(elements), {logits}, [at = at_, tangent, elements](Buffer gradient) mutable {
+    gradient = at.make(elements);
+    gradient = at.make(elements);
+    tangent = nullptr;
+    return std::vector<Buffer>{at.make(elements)};
+  });
+}
+
 Variable EagerModel::loss(Tape& tape, Gradients& gradients, const Variable& input) {
   at_ = {&tape, &gradients, e_};
   Variable hidden = input;
-  if (normalizes_after(model_))
+  if (normalizes_after())
     hidden = norm(activation(linear(input, model_.last.front()), width_), width_);
   else
     hidden = norm(input, width_);
   const double classes = real(model_.vocabulary);
   at_.tape->saves();
   const bool trained = trains();
-  const Variable logits = at_.tape->made(
+  Variable logits = at_.tape->made(
       at_.make(tokens_ * classes), {hidden},
       [this, at = at_, kept = hidden.data, trained, classes](const Buffer&) {
         if (trained) {
@@ -381,6 +387,8 @@ Variable EagerModel::loss(Tape& tape, Gradients& gradients, const Variable& inpu
         return std::vector<Buffer>{at.make(tokens_ * width_)};
       },
       trained);
+  if (step_.recompute == Recompute::none) masks_ = nullptr;
+  if (model_.type == "gemma2") logits = capped_logits(std::move(logits), tokens_ * classes);
   return cross_entropy(logits, tokens_, classes, model_.causal);
 }
 

@@ -45,6 +45,7 @@ class EagerModel {
     void add(Buffer gradient) const { gradients->add(std::move(gradient)); }
   };
 
+  bool normalizes_after() const { return model_.type == "bert" || model_.type == "roberta"; }
   bool trains() const { return step_.method == Method::full; }
   // The layer's next matrix in the order of use.
   const architecture::Weight& next_matrix();
@@ -57,11 +58,17 @@ class EagerModel {
   Variable add(const Variable& a, const Variable& b);
   Variable rotated(const Variable& x, double width);
   Variable attend(const Variable& q, const Variable& k, const Variable& v, const architecture::Attention& attention);
+  Variable attend_eagerly(const Variable& q, const Variable& k, const Variable& v,
+                          const architecture::Attention& attention);
   Variable attention(const Variable& x, const architecture::Attention& attention);
   Variable activation(const Variable& x, double width);
   Variable gated_product(const Variable& gate, const Variable& up, double width);
   Variable mlp(const Variable& x, double width);
-  Variable product_of_fused(const Variable& both, double width);
+  Variable product_of_fused(const Variable& both, double rows, double width);
+  Variable routed(const Variable& x);
+  Variable grouped_product(const Variable& x, const architecture::Weight& matrices, double rows);
+  Variable experts(const Variable& x);
+  Variable capped_logits(Variable logits, double elements);
   Variable cross_entropy(const Variable& logits, double rows, double classes, bool widens);
   bool narrow() const { return e_ < 4; }
 
@@ -74,6 +81,7 @@ class EagerModel {
   At at_;
   const architecture::Layer* layer_ = nullptr;
   std::size_t next_matrix_ = 0;
+  Buffer masks_, scores_;
   Buffer tied_;  // the head's part of a tied table's gradient
 };
 

@@ -59,10 +59,12 @@ class TorchStep {
  private:
   double gradient_bytes() const { return step_.method == Method::full ? kept_e_ : 4; }
 
-  Buffer hold(double bytes, Use use) {
+  Buffer hold(double bytes, Use use, Stream stream = Stream::compute) {
     const Use before = std::exchange(heap_.use, use);
+    heap_.stream = stream;
     auto buffer = std::make_shared<Block>(heap_, bytes);
     heap_.use = before;
+    heap_.stream = Stream::compute;
     return buffer;
   }
 
@@ -99,7 +101,7 @@ class TorchStep {
 
   void gather(ShardedUnit& unit) {
     if (!shards_ || unit.whole || unit.collective) return;
-    unit.collective = hold(unit.elements * e_, Use::communication);
+    unit.collective = hold(unit.elements * e_, Use::communication, Stream::all_gather);
   }
 
   // In the forward pass the buffer of the all-gather stays until the next unit's is copied.
@@ -119,7 +121,7 @@ class TorchStep {
     last_reduced_ = nullptr;
     last_reduced_ = hold(unit.trained * 4, Use::communication);
     unit.gradients.clear();
-    gradients_.add(hold(unit.trained * 4 / ranks_, Use::gradients));
+    gradients_.add(hold(unit.trained * 4 / ranks_, Use::gradients, Stream::reduce_scatter));
   }
 
   Gradients& gradients_of(ShardedUnit& unit) { return shards_ ? unit.gradients : gradients_; }
@@ -228,6 +230,8 @@ std::optional<std::string> torch_problem(const Architecture& model, const Step& 
   if (std::ranges::find(types, model.type) == types.end())
     return fmt::format("engine=torch: the operations of {} are not known, only those of {}; use engine=assay",
                        model.type, joined(types));
+  if (step.method == Method::lora && step.lora_targets != Targets::attention && model.experts() > 0)
+    return "engine=torch: peft adapts no experts, which are no linear modules; use lora_targets=attention";
   if (step.method == Method::qlora) return "engine=torch: knows method=full and lora; use method=lora";
   if (step.method == Method::lora && model.stored)
     return "engine=torch: frozen weights that a file quantises are not known; use engine=assay";
