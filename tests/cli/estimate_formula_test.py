@@ -109,6 +109,13 @@ class EstimateByFormula(AssayCase):
         self.assertIn("PyTorch: tensors ", text)
         self.assertIn("not measured on a GPU", text)
         self.assertNotIn("torch", self.estimate("llama-8b", "engine=assay,seq=2048"))  # the exact plan
+        kept = [self.estimate("llama-8b", f"engine=torch,seq=2048,{more},checkpointing={again}")["torch"]["kept_bytes"]
+                for more in ("method=full", "method=lora,dp=2,zero=3") for again in ("none", "selective", "full")]
+        self.assertEqual(kept[:3], sorted(kept[:3], reverse=True))
+        self.assertEqual(kept[3:], sorted(kept[3:], reverse=True))
+        self.assertEqual(len(set(kept)), 6)
+        for name in ("mixtral-8x7b", "qwen3-30b-a3b", "gemma-2-2b"):
+            self.assertEqual(self.estimate(self.config(name), "engine=torch,seq=512")["engine"], "torch")
 
     def test_what_would_fit_in_pytorch_does(self):
         asked = {"engine": "torch", "micro_batch": "4", "seq": "4096"}
@@ -168,11 +175,10 @@ class EstimateByFormula(AssayCase):
         refused("engine=torch,method=qlora", "use method=lora")
         refused("engine=torch,optimizer=adafactor", "use optimizer=adamw")
         refused("engine=torch,offload=weights", "use offload=none")
-        refused("engine=torch,checkpointing=selective", "use checkpointing=full")
         refused("engine=torch,tp=2", "use tp=1")
         refused("engine=torch,dp=2,zero=1", "use zero=3")
-        refused("engine=torch,method=lora,dp=2,zero=3", "use zero=0")
-        refused("engine=torch", "mixtral", "use engine=assay", model=self.config("mixtral-8x7b"))
+        refused("engine=torch", "falcon", "use engine=assay", model=self.config("falcon-7b"))
+        refused("engine=torch,method=lora", "use lora_targets=attention", model=self.config("mixtral-8x7b"))
         refused("methd=lora", 'did you mean "method"')
         refused("method=lora,seq=1000000", "beyond the model's", "nearest is seq=")
         refused("method=lora,micro_batch=1000000000,seq=4096", "beyond what can be counted")

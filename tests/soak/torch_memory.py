@@ -18,9 +18,12 @@ from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
 from torch.distributed._tools.mem_tracker import MemTracker
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.utils import checkpoint
 
+EAGER_ATTENTION = {"gemma2"}  # its scores are capped, which no fused kernel does
 AUTO = {"bert": "AutoModelForMaskedLM", "roberta": "AutoModelForMaskedLM"}
 LORA_RANK = 16
+KEPT = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, torch.ops._c10d_functional.reduce_scatter_tensor.default}
 
 
 def untraced():
@@ -39,7 +42,7 @@ def model_of(config, dtype):
         if isinstance(getattr(made, name), float) and ("drop" in name or "pdrop" in name):
             setattr(made, name, 0.0)
     auto = getattr(transformers, AUTO.get(kind, "AutoModelForCausalLM"))
-    return kind, made, auto.from_config(made, dtype=dtype, attn_implementation="sdpa").train()
+    return kind, made, auto.from_config(made, dtype=dtype, attn_implementation="eager" if kind in EAGER_ATTENTION else "sdpa").train()
 
 
 def inputs_of(kind, made, case):
@@ -77,6 +80,24 @@ def layers_of(model):
     return max(lists, key=lambda part: sum(each.numel() for each in part.parameters()))
 
 
+def keeps_every_second_product():
+    """The contexts of a layer that is computed again but for what torchtitan's selective recomputation keeps: every second
+    matrix product without a bias, what attention gives, and what a reduce-scatter does."""
+    aten = torch.ops.aten
+    products = {"forward": 0, "again": 0}
+
+    def policy(context, op, *_args, **_kwargs):
+        if op is aten.mm.default:
+            part = "again" if context.is_recompute else "forward"
+            products[part] += 1
+            kept = products[part] % 2 == 1
+        else:
+            kept = op in KEPT
+        return checkpoint.CheckpointPolicy.MUST_SAVE if kept else checkpoint.CheckpointPolicy.PREFER_RECOMPUTE
+
+    return checkpoint.create_selective_checkpoint_contexts(policy)
+
+
 class Tracker(MemTracker):
     """MemTracker, which would hook the gradients of frozen parameters too."""
 
@@ -91,8 +112,9 @@ def peak(case):
         kind, made, model = model_of(case["config"], torch.bfloat16 if bf16 and not sharded else torch.float32)
         if case["method"] == "lora":
             model = with_adapters(model)
-        if case["recompute"] == "full":
-            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        if case["recompute"] != "none":
+            contexts = {"context_fn": keeps_every_second_product} if case["recompute"] == "selective" else {}
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False, **contexts})
         if sharded:
             shard(model, layers_of(model), mesh, bf16)
         optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], foreach=True)

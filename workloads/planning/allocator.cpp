@@ -1,6 +1,7 @@
 #include "workloads/planning/allocator.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -93,13 +94,17 @@ class CachingAllocator {
 }  // namespace
 
 double reserved_bytes(const std::vector<Heap::Event>& events) {
-  CachingAllocator allocator;
-  for (const Heap::Event& event : events)
+  std::array<CachingAllocator, streams> of_stream;
+  for (const Heap::Event& event : events) {
+    CachingAllocator& allocator = of_stream.at(static_cast<std::size_t>(event.stream));
     if (event.bytes > 0)
       allocator.allocate(event.block, event.bytes);
     else
       allocator.release(event.block);
-  return allocator.reserved();
+  }
+  double reserved = 0;
+  for (const CachingAllocator& each : of_stream) reserved += each.reserved();
+  return reserved;
 }
 
 }  // namespace assay::planning

@@ -6,15 +6,15 @@
 namespace assay::planning {
 
 std::size_t Heap::allocate(double bytes, Use of) {
-  events_.push_back({blocks_, bytes});
+  events_.push_back({blocks_, bytes, stream});
   live_ += bytes;
   of_use_[static_cast<std::size_t>(of)] += bytes;
   if (live_ > peak_) peak_ = live_, at_peak_ = of_use_;
   return blocks_++;
 }
 
-void Heap::free(std::size_t block, double bytes, Use of) {
-  events_.push_back({block, 0});
+void Heap::free(std::size_t block, double bytes, Use of, Stream on) {
+  events_.push_back({block, 0, on});
   live_ -= bytes;
   of_use_[static_cast<std::size_t>(of)] -= bytes;
 }
@@ -25,10 +25,14 @@ void Heap::change(double bytes, Use from, Use to) {
 }
 
 Block::Block(Heap& heap, double bytes)
-    : heap_(heap), bytes_(bytes), use_(heap.use), id_(bytes > 0 ? heap.allocate(bytes, heap.use) : 0) {}
+    : heap_(heap),
+      bytes_(bytes),
+      use_(heap.use),
+      stream_(heap.stream),
+      id_(bytes > 0 ? heap.allocate(bytes, heap.use) : 0) {}
 
 Block::~Block() {
-  if (bytes_ > 0) heap_.free(id_, bytes_, use_);
+  if (bytes_ > 0) heap_.free(id_, bytes_, use_, stream_);
 }
 
 void Block::become(Use use) {
@@ -45,6 +49,21 @@ void Gradients::add(Buffer gradient) {
 Buffer Tape::allocate(double bytes) {
   const bool stopped = last_save_ > 0 && saved_ >= last_save_;
   return std::make_shared<Block>(heap_, stopped ? 0 : bytes);
+}
+
+Buffer Tape::allocate_kept(double bytes) {
+  if (kept_ == nullptr) return allocate(bytes);
+  if (forgets_) return kept_->outputs.emplace_back(allocate(bytes));
+  // Where the computation has stopped, the output stays with the others until the region's backward pass ends.
+  if (last_save_ > 0 && saved_ >= last_save_) return allocate(0);
+  Buffer output = std::move(kept_->outputs.front());
+  kept_->outputs.pop_front();
+  return output;
+}
+
+Buffer Tape::allocate_product(double bytes) {
+  const bool keeps = kept_ != nullptr && kept_->products++ % 2 == 0;
+  return keeps ? allocate_kept(bytes) : allocate(bytes);
 }
 
 void Tape::saves() { ++saved_; }

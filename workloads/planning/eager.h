@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -12,6 +13,9 @@ namespace assay::planning {
 
 enum class Use { weights, gradients, optimizer, activations, workspace, communication };
 using Uses = std::array<double, 6>;  // bytes of each
+// On which a tensor is allocated: PyTorch's caching allocator has segments of its own for each.
+enum class Stream { compute, all_gather, reduce_scatter };
+inline constexpr std::size_t streams = 3;
 
 // What is allocated and freed, in order.
 class Heap {
@@ -19,13 +23,16 @@ class Heap {
   struct Event {
     std::size_t block = 0;
     double bytes = 0;  // 0: the block is freed
+    Stream stream = Stream::compute;
   };
 
   std::size_t allocate(double bytes, Use use);
-  void free(std::size_t block, double bytes, Use use);
+  void free(std::size_t block, double bytes, Use use, Stream on);
   void change(double bytes, Use from, Use to);
 
-  Use use = Use::weights;  // of what is allocated next
+  // Of what is allocated next.
+  Use use = Use::weights;
+  Stream stream = Stream::compute;
   double live() const { return live_; }
   double peak() const { return peak_; }
   const Uses& at_peak() const { return at_peak_; }
@@ -53,6 +60,7 @@ class Block {
   Heap& heap_;
   double bytes_;
   Use use_;
+  Stream stream_;
   std::size_t id_;
 };
 using Buffer = std::shared_ptr<Block>;
@@ -68,6 +76,12 @@ class Gradients {
  private:
   bool again_;
   std::vector<Buffer> all_;
+};
+
+// What selective recomputation keeps of a region's first pass, in order.
+struct Kept {
+  std::deque<Buffer> outputs;
+  std::size_t products = 0;  // so far, in this pass
 };
 
 class Tape;
@@ -89,10 +103,15 @@ class Tape {
 
   // `forgets`: operations keep nothing, as in a region that is computed again. `last_save`: after so many operations
   // that keep something the rest is not computed, as torch.utils.checkpoint stops early; 0: all of it.
-  explicit Tape(Heap& heap, bool forgets = false, std::size_t last_save = 0)
-      : heap_(heap), forgets_(forgets), last_save_(last_save) {}
+  // `kept`: a tape that forgets puts there what is kept, the next one takes it.
+  explicit Tape(Heap& heap, bool forgets = false, std::size_t last_save = 0, Kept* kept = nullptr)
+      : heap_(heap), forgets_(forgets), last_save_(last_save), kept_(kept) {}
 
   Buffer allocate(double bytes);
+  // As allocate(), of an output that selective recomputation keeps.
+  Buffer allocate_kept(double bytes);
+  // The output of a matrix product without a bias: every second is kept, the first among them.
+  Buffer allocate_product(double bytes);
   // Before the output of an operation that keeps something.
   void saves();
   std::size_t saved() const { return saved_; }
@@ -119,6 +138,7 @@ class Tape {
   Heap& heap_;
   bool forgets_ = false;
   std::size_t last_save_ = 0, saved_ = 0;
+  Kept* kept_ = nullptr;
   std::vector<Node> nodes_;
 };
 

@@ -1,6 +1,9 @@
 #include "workloads/planning/eager_model.h"
 
+#include "workloads/planning/weights.h"
+
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace assay::planning {
@@ -8,69 +11,67 @@ namespace assay::planning {
 namespace {
 
 using architecture::Architecture;
-using architecture::Attention;
 using architecture::Layer;
+using architecture::Weight;
 
 bool is_gemma(const Architecture& model) { return model.type.starts_with("gemma"); }
-bool has_fused_qkv(const Architecture& model) {
-  return model.type == "phi3" || model.type == "gpt2" || model.type == "gpt_neox";
-}
-bool rotates(const Architecture& model) { return model.rms || model.type == "gpt_neox"; }
-bool normalizes_after(const Architecture& model) { return model.type == "bert" || model.type == "roberta"; }
 
 }  // namespace
 
 std::vector<std::string> eager_types() {
-  return {"bert", "gemma", "gemma3_text", "gpt2", "gpt_neox", "llama", "mistral", "phi3", "qwen2", "qwen3", "roberta"};
+  return {"bert",    "gemma",   "gemma2", "gemma3_text", "gpt2",  "gpt_neox",  "llama",
+          "mistral", "mixtral", "phi3",   "qwen2",       "qwen3", "qwen3_moe", "roberta"};
 }
 
-bool EagerModel::is_target(const Linear& linear) const {
-  if (step_.method == Method::full) return false;
-  return step_.lora_targets == Targets::all || (step_.lora_targets == Targets::attention) == linear.attention;
+const Weight& EagerModel::next_matrix() {
+  while (!layer_->weights.at(next_matrix_).linear()) ++next_matrix_;
+  return layer_->weights[next_matrix_++];
 }
 
-Variable EagerModel::linear(const Variable& x, const Linear& linear) {
+Variable EagerModel::linear(const Variable& x, const Weight& matrix, bool copies) {
   const bool trained = trains();
   if (trained || x.wanted()) at_.tape->saves();
-  const double in = linear.in, out = linear.out;
+  const double in = real(matrix.in), out = real(matrix.out), bytes = e_ * tokens_ * out;
   Variable made = at_.tape->made(
-      at_.make(tokens_ * out), {x},
-      [this, at = at_, linear, kept = trained ? x.data : Buffer(), wanted = x.wanted(), trained](Buffer gradient) {
-        if (linear.copies) gradient = at.make(tokens_ * linear.out);
-        if (trained) at.add(at.make(linear.in * linear.out));
-        return std::vector<Buffer>{wanted ? at.make(tokens_ * linear.in) : Buffer()};
+      matrix.bias ? at_.allocate(bytes) : at_.tape->allocate_product(bytes), {x},
+      [this, at = at_, in, out, copies, kept = trained ? x.data : Buffer(), wanted = x.wanted(),
+       trained](Buffer gradient) {
+        if (copies) gradient = at.make(tokens_ * out);
+        if (trained) at.add(at.make(in * out));
+        return std::vector<Buffer>{wanted ? at.make(tokens_ * in) : Buffer()};
       },
       trained);
-  return is_target({in, out, linear.attention}) ? adapter(x, made, linear) : made;
+  return is_target(step_, matrix) ? adapter(x, made, matrix) : made;
 }
 
-// As peft's Linear: adapters in f32, to which the input is cast, and to which the sum is promoted.
-Variable EagerModel::adapter(const Variable& x, const Variable& base, const Linear& linear) {
-  const double rank = real(step_.lora_rank), in = linear.in, out = linear.out;
-  Buffer wide = narrow() ? at_.allocate(4 * tokens_ * in) : x.data;
+// As peft's Linear: the input is cast to what adapters have, and the sum is promoted to it.
+Variable EagerModel::adapter(const Variable& x, const Variable& base, const Weight& matrix) {
+  const double rank = real(step_.lora_rank), in = real(matrix.in), out = real(matrix.out), e = adapter_e_;
+  const bool casts = e_ < e;
+  Buffer wide = casts ? at_.allocate(e * tokens_ * in) : x.data;
   at_.tape->saves();
-  Buffer low = at_.allocate(4 * tokens_ * rank);
+  Buffer low = at_.tape->allocate_product(e * tokens_ * rank);
   at_.tape->saves();
-  Buffer high = at_.allocate(4 * tokens_ * out);
-  Buffer scaled = at_.allocate(4 * tokens_ * out);
+  Buffer high = at_.tape->allocate_product(e * tokens_ * out);
+  Buffer scaled = at_.allocate(e * tokens_ * out);
   high = nullptr;
-  Buffer sum = at_.allocate(4 * tokens_ * out);
+  Buffer sum = at_.allocate(e * tokens_ * out);
   scaled = nullptr;
-  if (narrow()) sum = at_.make(tokens_ * out);
+  if (casts) sum = at_.make(tokens_ * out);
   return at_.tape->made(
       std::move(sum), {x, base},
-      [this, at = at_, wide, low, rank, in, out, wanted = x.wanted(),
+      [this, at = at_, wide, low, rank, in, out, e, casts, wanted = x.wanted(),
        base_wanted = base.wanted()](Buffer gradient) mutable {
-        if (narrow()) gradient = at.allocate(4 * tokens_ * out);
-        const Buffer base_gradient = !base_wanted ? Buffer() : narrow() ? at.make(tokens_ * out) : gradient;
-        gradient = at.allocate(4 * tokens_ * out);  // scaled
-        at.add(at.allocate(4 * rank * out));
-        Buffer low_gradient = at.allocate(4 * tokens_ * rank);
+        if (casts) gradient = at.allocate(e * tokens_ * out);
+        const Buffer base_gradient = !base_wanted ? Buffer() : casts ? at.make(tokens_ * out) : gradient;
+        gradient = at.allocate(e * tokens_ * out);  // scaled
+        at.add(at.allocate(e * rank * out));
+        Buffer low_gradient = at.allocate(e * tokens_ * rank);
         gradient = low = nullptr;
-        at.add(at.allocate(4 * rank * in));
-        Buffer back = wanted ? at.allocate(4 * tokens_ * in) : Buffer();
+        at.add(at.allocate(e * rank * in));
+        Buffer back = wanted ? at.allocate(e * tokens_ * in) : Buffer();
         low_gradient = wide = nullptr;
-        if (wanted && narrow()) back = at.make(tokens_ * in);
+        if (wanted && casts) back = at.make(tokens_ * in);
         return std::vector<Buffer>{back, base_gradient};
       },
       true);
@@ -144,91 +145,6 @@ Variable EagerModel::add(const Variable& a, const Variable& b) {
   });
 }
 
-// x cos + rotate_half(x) sin, of which nothing but small tables is kept.
-Variable EagerModel::rotated(const Variable& x, double width) {
-  const double part = model_.type == "gpt_neox" ? width / 4 : width, all = tokens_ * part;
-  Buffer cosine = at_.make(all);
-  Buffer half;
-  {
-    const Buffer negative = at_.make(all / 2);
-    half = at_.make(all);
-  }
-  if (x.wanted()) at_.tape->saves();
-  half = at_.make(all);
-  Buffer out = at_.make(all);
-  cosine = half = nullptr;
-  const bool joins = model_.type == "gpt_neox" || model_.type == "phi3";
-  if (joins) out = at_.make(tokens_ * width);
-  return at_.tape->made(out, {x}, [this, at = at_, all, joins, width](const Buffer&) {
-    Buffer of_sine = at.make(all);
-    {
-      const Buffer negative = at.make(all / 2), first = at.make(all);
-      of_sine = nullptr;
-      const Buffer second = at.make(all);
-      of_sine = at.make(all);
-    }
-    const Buffer of_cosine = at.make(all);
-    Buffer sum = at.make(all);
-    if (joins) sum = at.make(tokens_ * width);
-    return std::vector<Buffer>{sum};
-  });
-}
-
-// Scaled dot-product attention by a fused kernel, which keeps its inputs, its output and a logarithm of each row. A
-// window narrower than the sequence needs a mask, and with a mask keys and values of groups are repeated.
-Variable EagerModel::attend(const Variable& q, const Variable& k, const Variable& v, const Attention& attention) {
-  const double queries = tokens_ * real(attention.heads * attention.key_dim);
-  const double keys = tokens_ * real(attention.kv_heads * attention.key_dim);
-  const bool masked = attention.window > 0 && attention.window < step_.seq;
-  const bool repeats = masked && attention.kv_heads < attention.heads;
-  std::vector<Buffer> kept = {q.data, k.data, v.data};
-  if (repeats) kept[1] = at_.make(queries), kept[2] = at_.make(queries);
-  if (masked) kept.push_back(at_.make(real(step_.seq * step_.seq)));
-  at_.tape->saves();
-  Buffer out = at_.make(queries);
-  kept.push_back(out);
-  kept.push_back(at_.allocate(4 * tokens_ * real(attention.heads)));
-  // With keys and queries in one block the output comes transposed, and the copy is what follows uses.
-  if (rotates(model_) && has_fused_qkv(model_)) out = at_.make(queries);
-  return at_.tape->made(out, {q, k, v}, [at = at_, kept, queries, keys, repeats](const Buffer&) mutable {
-    std::vector<Buffer> all = {at.make(queries), at.make(repeats ? queries : keys), at.make(repeats ? queries : keys)};
-    if (repeats)
-      for (std::size_t i = 1; i < 3; ++i) all[i] = at.make(keys);
-    return all;
-  });
-}
-
-Variable EagerModel::attention(const Variable& x, const Attention& a) {
-  const double queries = real(a.heads * a.key_dim), keys = real(a.kv_heads * a.key_dim);
-  const bool transposed = !normalizes_after(model_);
-  Variable q, k, v;
-  if (has_fused_qkv(model_)) {
-    const Variable all = linear(x, {.in = width_, .out = queries + 2 * keys, .attention = true});
-    // Gradients of the three views are joined.
-    const double elements = tokens_ * (queries + 2 * keys);
-    const bool pads = model_.type == "phi3";
-    q = k = v = at_.tape->made_of_views(all, [at = at_, elements, pads](const Buffer&) {
-      Buffer joined = at.make(elements);
-      if (pads) {
-        const Buffer second = at.make(elements);
-        joined = at.make(elements);
-      }
-      return std::vector<Buffer>{joined};
-    });
-  } else {
-    q = linear(x, {.in = width_, .out = queries, .attention = true, .copies = transposed});
-    k = linear(x, {.in = width_, .out = keys, .attention = true, .copies = transposed});
-    v = linear(x, {.in = width_, .out = keys, .attention = true, .copies = false});
-    if (model_.type == "qwen3" || model_.type == "gemma3_text") q = rms_norm(q, queries), k = rms_norm(k, keys);
-  }
-  if (rotates(model_)) {
-    Variable turned = rotated(q, queries), other = rotated(k, keys);
-    q = std::move(turned), k = std::move(other);
-  }
-  const Variable out = attend(q, k, v, a);
-  return linear(out, {.in = queries, .out = width_, .attention = true});
-}
-
 // GPT-2's gelu is written in Python as a formula, whose parts are all kept.
 Variable EagerModel::activation(const Variable& x, double width) {
   at_.tape->saves();
@@ -267,8 +183,8 @@ Variable EagerModel::gated_product(const Variable& gate, const Variable& up, dou
                         });
 }
 
-Variable EagerModel::product_of_fused(const Variable& both, double width) {
-  const double all = tokens_ * width;
+Variable EagerModel::product_of_fused(const Variable& both, double rows, double width) {
+  const double all = rows * width;
   at_.tape->saves();
   Buffer active = at_.make(all);
   at_.tape->saves();
@@ -281,24 +197,101 @@ Variable EagerModel::product_of_fused(const Variable& both, double width) {
   });
 }
 
+// The share that a token's experts have, from a softmax in f32 of which the largest are taken.
+Variable EagerModel::routed(const Variable& x) {
+  const double choices = tokens_ * real(layer_->experts), used = tokens_ * real(layer_->experts_used);
+  const bool trained = trains();
+  if (trained || x.wanted()) at_.tape->saves();
+  const Buffer logits = at_.tape->allocate_product(e_ * choices);
+  at_.tape->saves();
+  Buffer wide = narrow() ? at_.allocate(4 * choices) : Buffer();
+  const Buffer shares = at_.allocate(4 * choices);
+  wide = nullptr;
+  at_.tape->saves();
+  return at_.tape->made(
+      at_.allocate(4 * used), {x},
+      [this, at = at_, kept = trained ? x.data : Buffer(), shares, choices, trained, wanted = x.wanted(),
+       matrix = real(layer_->experts) * width_](Buffer gradient) {
+        gradient = at.allocate(4 * choices);
+        gradient = at.allocate(4 * choices);
+        if (narrow()) gradient = at.make(choices);
+        if (trained) at.add(at.make(matrix));
+        return std::vector<Buffer>{wanted ? at.make(tokens_ * width_) : Buffer()};
+      },
+      trained);
+}
+
+Variable EagerModel::grouped_product(const Variable& x, const Weight& matrices, double rows) {
+  const double in = real(matrices.in), out = real(matrices.out), all = in * out * real(matrices.copies);
+  const bool trained = trains();
+  at_.tape->saves();
+  return at_.tape->made(
+      at_.make(rows * out), {x},
+      [at = at_, kept = trained ? x.data : Buffer(), rows, in, all, trained](const Buffer&) {
+        Buffer gradient = at.make(rows * in);
+        if (trained) at.add(at.make(all));
+        return std::vector<Buffer>{gradient};
+      },
+      trained);
+}
+
+// Experts by transformers' default, grouped products: a row for each expert that a token uses, sorted by expert, so that
+// nothing depends on which these are.
+Variable EagerModel::experts(const Variable& x) {
+  const double rows = tokens_ * real(layer_->experts_used), all = rows * width_, tokens = tokens_ * width_;
+  const double weighted_e = model_.type == "mixtral" ? 4 : e_;  // Mixtral's shares stay in f32
+  const bool widens = weighted_e > e_;
+  const Variable shares = routed(x);
+  at_.tape->saves();
+  const Variable selected = at_.tape->made(
+      at_.make(all), {x}, [at = at_, tokens](const Buffer&) { return std::vector<Buffer>{at.make(tokens)}; });
+  const Weight& first = next_matrix();
+  const Variable active =
+      product_of_fused(grouped_product(selected, first, rows), rows, real(layer_->expert_width));
+  const Variable out = grouped_product(active, next_matrix(), rows);
+  at_.tape->saves();
+  Variable weighted = at_.tape->made(
+      at_.allocate(weighted_e * all), {out, shares},
+      [at = at_, kept = out.data, all, rows, weighted_e, widens](Buffer gradient) mutable {
+        Buffer of_out = at.allocate(weighted_e * all), of_shares = at.allocate(weighted_e * all);
+        gradient = kept = nullptr;
+        if (widens) of_out = at.make(all);
+        of_shares = at.allocate(weighted_e * rows);
+        return std::vector<Buffer>{of_out, of_shares};
+      });
+  at_.tape->saves();
+  weighted.data = at_.allocate(weighted_e * all);  // in the tokens' order
+  Buffer sum = at_.allocate(weighted_e * tokens);
+  weighted.data = nullptr;
+  if (widens) sum = at_.make(tokens);
+  return at_.tape->made(sum, {weighted}, [at = at_, all, tokens, weighted_e, widens](Buffer gradient) {
+    if (widens) gradient = at.allocate(weighted_e * tokens);
+    gradient = at.allocate(weighted_e * all);
+    return std::vector<Buffer>{at.allocate(weighted_e * all)};
+  });
+}
+
 Variable EagerModel::mlp(const Variable& x, double width) {
+  if (layer_->experts > 0) return experts(x);
   if (!model_.gated) {
-    const Variable in = linear(x, {.in = width_, .out = width});
-    return linear(activation(in, width), {.in = width, .out = width_});
+    const Variable in = linear(x, next_matrix());
+    return linear(activation(in, width), next_matrix());
   }
   if (model_.type == "phi3") {
-    const Variable both = linear(x, {.in = width_, .out = 2 * width});
-    return linear(product_of_fused(both, width), {.in = width, .out = width_});
+    const Variable both = linear(x, next_matrix());
+    return linear(product_of_fused(both, tokens_, width), next_matrix());
   }
-  const Variable active = activation(linear(x, {.in = width_, .out = width}), width);
-  const Variable up = linear(x, {.in = width_, .out = width});
-  return linear(gated_product(active, up, width), {.in = width, .out = width_});
+  const Variable active = activation(linear(x, next_matrix()), width);
+  const Variable up = linear(x, next_matrix());
+  return linear(gated_product(active, up, width), next_matrix());
 }
 
 Variable EagerModel::layer(Tape& tape, Gradients& gradients, const Layer& layer, const Variable& input) {
   at_ = {&tape, &gradients, e_};
+  layer_ = &layer, next_matrix_ = 0;
+  scores_ = nullptr;
   const double mlp_width = real(layer.mlp_width);
-  if (normalizes_after(model_)) {
+  if (normalizes_after()) {
     const Variable middle = norm(add(attention(input, layer.attention), input), width_);
     return norm(add(mlp(middle, mlp_width), middle), width_);
   }
@@ -312,12 +305,15 @@ Variable EagerModel::layer(Tape& tape, Gradients& gradients, const Layer& layer,
   const Variable middle = add(input, part);
   part = mlp(norm(middle, width_), mlp_width);
   if (both_sides) part = norm(part, width_);
+  scores_ = nullptr;
   return add(middle, part);
 }
 
 Variable EagerModel::embed(Tape& tape, Gradients& gradients) {
   at_ = {&tape, &gradients, e_};
   const double table = e_ * real(model_.vocabulary) * width_;
+  // Masks of scores that are not of a fused kernel, one for each kind of layer.
+  if (model_.type == "gemma2") masks_ = at_.make(real(std::ssize(model_.kinds)) * tokens_ * real(step_.seq));
   // Positions and types are added one after the other.
   Buffer out = at_.make(tokens_ * width_);
   const bool sums = model_.first.size() > 1;
@@ -334,7 +330,7 @@ Variable EagerModel::embed(Tape& tape, Gradients& gradients) {
         return std::vector<Buffer>{};
       },
       trains());
-  return normalizes_after(model_) ? norm(made, width_) : made;
+  return normalizes_after() ? norm(made, width_) : made;
 }
 
 // nll_loss(log_softmax(logits)); causal models widen their logits to f32 first.
@@ -353,17 +349,32 @@ Variable EagerModel::cross_entropy(const Variable& logits, double rows, double c
                         });
 }
 
+// As Gemma 2 caps them: divided, their tangent, multiplied.
+Variable EagerModel::capped_logits(Variable logits, double elements) {
+  Buffer divided = at_.make(elements);
+  logits.data = nullptr;
+  at_.tape->saves();
+  Buffer tangent = at_.make(elements);
+  divided = nullptr;
+  return at_.tape->made(at_.make(elements), {logits}, [at = at_, tangent, elements](Buffer gradient) mutable {
+    gradient = at.make(elements);
+    gradient = at.make(elements);
+    tangent = nullptr;
+    return std::vector<Buffer>{at.make(elements)};
+  });
+}
+
 Variable EagerModel::loss(Tape& tape, Gradients& gradients, const Variable& input) {
   at_ = {&tape, &gradients, e_};
   Variable hidden = input;
-  if (normalizes_after(model_))
-    hidden = norm(activation(linear(input, {.in = width_, .out = width_}), width_), width_);
+  if (normalizes_after())
+    hidden = norm(activation(linear(input, model_.last.front()), width_), width_);
   else
     hidden = norm(input, width_);
   const double classes = real(model_.vocabulary);
   at_.tape->saves();
   const bool trained = trains();
-  const Variable logits = at_.tape->made(
+  Variable logits = at_.tape->made(
       at_.make(tokens_ * classes), {hidden},
       [this, at = at_, kept = hidden.data, trained, classes](const Buffer&) {
         if (trained) {
@@ -376,6 +387,8 @@ Variable EagerModel::loss(Tape& tape, Gradients& gradients, const Variable& inpu
         return std::vector<Buffer>{at.make(tokens_ * width_)};
       },
       trained);
+  if (step_.recompute == Recompute::none) masks_ = nullptr;
+  if (model_.type == "gemma2") logits = capped_logits(std::move(logits), tokens_ * classes);
   return cross_entropy(logits, tokens_, classes, model_.causal);
 }
 

@@ -6,7 +6,7 @@
 #include "workloads/planning/eager.h"
 #include "workloads/planning/request.h"
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,11 +18,13 @@ std::vector<std::string> eager_types();
 
 class EagerModel {
  public:
-  // Operations are recorded on `tape`, gradients of parameters go to `gradients`.
-  EagerModel(const architecture::Architecture& model, const Step& step, double element_bytes)
+  // Operations are recorded on `tape`, gradients of parameters go to `gradients`. `adapter_bytes`: of an element of
+  // adapters.
+  EagerModel(const architecture::Architecture& model, const Step& step, double element_bytes, double adapter_bytes)
       : model_(model),
         step_(step),
         e_(element_bytes),
+        adapter_e_(adapter_bytes),
         tokens_(real(step.micro_batch) * real(step.seq)),
         width_(real(model.width)) {}
 
@@ -32,12 +34,6 @@ class EagerModel {
   Variable loss(Tape& tape, Gradients& gradients, const Variable& input);
 
  private:
-  struct Linear {
-    double in = 0, out = 0;
-    bool attention = false;
-    bool copies = false;  // its gradient comes transposed and is copied
-  };
-
   // Where operations are recorded: their backward passes keep it.
   struct At {
     Tape* tape = nullptr;
@@ -49,30 +45,43 @@ class EagerModel {
     void add(Buffer gradient) const { gradients->add(std::move(gradient)); }
   };
 
+  bool normalizes_after() const { return model_.type == "bert" || model_.type == "roberta"; }
   bool trains() const { return step_.method == Method::full; }
-  bool is_target(const Linear& linear) const;
-  Variable linear(const Variable& x, const Linear& linear);
-  Variable adapter(const Variable& x, const Variable& base, const Linear& linear);
+  // The layer's next matrix in the order of use.
+  const architecture::Weight& next_matrix();
+  // `copies`: its gradient comes transposed and is copied.
+  Variable linear(const Variable& x, const architecture::Weight& matrix, bool copies = false);
+  Variable adapter(const Variable& x, const Variable& base, const architecture::Weight& matrix);
   Variable norm(const Variable& x, double width);
   Variable rms_norm(const Variable& x, double width);
   Variable layer_norm(const Variable& x, double width);
   Variable add(const Variable& a, const Variable& b);
   Variable rotated(const Variable& x, double width);
   Variable attend(const Variable& q, const Variable& k, const Variable& v, const architecture::Attention& attention);
+  Variable attend_eagerly(const Variable& q, const Variable& k, const Variable& v,
+                          const architecture::Attention& attention);
   Variable attention(const Variable& x, const architecture::Attention& attention);
   Variable activation(const Variable& x, double width);
   Variable gated_product(const Variable& gate, const Variable& up, double width);
   Variable mlp(const Variable& x, double width);
-  Variable product_of_fused(const Variable& both, double width);
+  Variable product_of_fused(const Variable& both, double rows, double width);
+  Variable routed(const Variable& x);
+  Variable grouped_product(const Variable& x, const architecture::Weight& matrices, double rows);
+  Variable experts(const Variable& x);
+  Variable capped_logits(Variable logits, double elements);
   Variable cross_entropy(const Variable& logits, double rows, double classes, bool widens);
   bool narrow() const { return e_ < 4; }
 
   const architecture::Architecture& model_;
   const Step& step_;
-  double e_;  // bytes of an element
+  double e_;          // bytes of an element
+  double adapter_e_;  // of adapters
   double tokens_;
   double width_;
   At at_;
+  const architecture::Layer* layer_ = nullptr;
+  std::size_t next_matrix_ = 0;
+  Buffer masks_, scores_;
   Buffer tied_;  // the head's part of a tied table's gradient
 };
 

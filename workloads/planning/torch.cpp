@@ -21,7 +21,7 @@ using architecture::Weight;
 
 // What FSDP2 gathers and reduces at once: a layer, or all that is in none.
 struct ShardedUnit {
-  double elements = 0;
+  double elements = 0, trained = 0;
   Buffer whole;       // gathered, as parameters
   Buffer collective;  // what an all-gather wrote
   Gradients gradients;
@@ -36,13 +36,10 @@ class TorchStep {
         ranks_(real(layout.copies())),
         e_(step.element_bytes()),
         kept_e_(shards_ || step.precision == Precision::f32 ? 4 : e_),
-        operations_(model, step, e_),
+        // FSDP2 gathers adapters too in the step's precision; peft makes them in f32.
+        operations_(model, step, e_, shards_ ? e_ : 4),
         tape_(heap_) {
     hold_weights(layout);
-    layers_.resize(model.order.size());
-    for (std::size_t i = 0; i < layers_.size(); ++i)
-      layers_[i].elements = real(count(model.layer(static_cast<std::size_t>(i)).weights));
-    rest_.elements = real(count(model.first) + count(model.last));
     if (step.accumulate > 1) again_ = hold(trained_ * gradient_bytes() / (shards_ ? ranks_ : 1), Use::gradients);
   }
 
@@ -62,35 +59,37 @@ class TorchStep {
  private:
   double gradient_bytes() const { return step_.method == Method::full ? kept_e_ : 4; }
 
-  Buffer hold(double bytes, Use use) {
+  Buffer hold(double bytes, Use use, Stream stream = Stream::compute) {
     const Use before = std::exchange(heap_.use, use);
+    heap_.stream = stream;
     auto buffer = std::make_shared<Block>(heap_, bytes);
     heap_.use = before;
+    heap_.stream = Stream::compute;
     return buffer;
   }
 
   // Parameters and moments, each in a tensor of its own.
   void hold_weights(const Layout& layout) {
     const double part = shards_ ? ranks_ : 1;
-    const auto add = [&](const std::vector<Weight>& weights) {
+    const auto hold_parameter = [&](ShardedUnit& unit, double elements, bool trained, double bytes) {
+      unit.elements += elements;
+      held_.push_back(hold(bytes * elements / part, Use::weights));
+      if (!trained) return;
+      unit.trained += elements, trained_ += elements;
+      add_moments(bytes * elements / part);
+    };
+    const auto add = [&](ShardedUnit& unit, const std::vector<Weight>& weights) {
       for (const Weight& weight : weights) {
-        held_.push_back(hold(kept_e_ * real(weight.count()) / part, Use::weights));
-        if (step_.method == Method::full) {
-          trained_ += real(weight.count());
-          add_moments(kept_e_ * real(weight.count()) / part);
-        } else if (is_target(step_, weight)) {
-          for (const double side : {real(weight.in), real(weight.out)}) {
-            const double elements = side * real(step_.lora_rank * weight.copies);
-            trained_ += elements;
-            held_.push_back(hold(4 * elements, Use::weights));
-            add_moments(4 * elements);
-          }
-        }
+        hold_parameter(unit, real(weight.count()), step_.method == Method::full, kept_e_);
+        if (!is_target(step_, weight)) continue;
+        for (const double side : {real(weight.in), real(weight.out)})
+          hold_parameter(unit, side * real(step_.lora_rank * weight.copies), true, 4);
       }
     };
-    add(model_.first);
-    for (const std::size_t kind : model_.order) add(model_.kinds.at(kind).weights);
-    add(model_.last);
+    add(rest_, model_.first);
+    layers_.resize(model_.order.size());
+    for (std::size_t i = 0; i < layers_.size(); ++i) add(layers_[i], model_.layer(i).weights);
+    add(rest_, model_.last);
     // DDP's buckets of gradients are copies of them.
     if (layout.copies() > 1 && !shards_) held_.push_back(hold(trained_ * gradient_bytes(), Use::communication));
     static_bytes_ = heap_.live();
@@ -102,7 +101,7 @@ class TorchStep {
 
   void gather(ShardedUnit& unit) {
     if (!shards_ || unit.whole || unit.collective) return;
-    unit.collective = hold(unit.elements * e_, Use::communication);
+    unit.collective = hold(unit.elements * e_, Use::communication, Stream::all_gather);
   }
 
   // In the forward pass the buffer of the all-gather stays until the next unit's is copied.
@@ -118,10 +117,11 @@ class TorchStep {
   void reduce(ShardedUnit& unit) {
     if (!shards_) return;
     unit.whole = nullptr;
+    if (unit.trained == 0) return;
     last_reduced_ = nullptr;
-    last_reduced_ = hold(unit.elements * 4, Use::communication);
+    last_reduced_ = hold(unit.trained * 4, Use::communication);
     unit.gradients.clear();
-    gradients_.add(hold(unit.elements * 4 / ranks_, Use::gradients));
+    gradients_.add(hold(unit.trained * 4 / ranks_, Use::gradients, Stream::reduce_scatter));
   }
 
   Gradients& gradients_of(ShardedUnit& unit) { return shards_ ? unit.gradients : gradients_; }
@@ -160,18 +160,21 @@ class TorchStep {
   Variable run_layer(std::size_t i, const Variable& hidden) {
     const Layer& layer = model_.layer(i);
     Gradients& gradients = gradients_of(layers_[i]);
-    if (step_.recompute != Recompute::full) return operations_.layer(tape_, gradients, layer, hidden);
+    if (step_.recompute == Recompute::none) return operations_.layer(tape_, gradients, layer, hidden);
     Buffer output;
     std::size_t saved = 0;
+    const auto kept = step_.recompute == Recompute::selective ? std::make_shared<Kept>() : nullptr;
     {
-      Tape forgets(heap_, true);
+      Tape forgets(heap_, true, 0, kept.get());
       output = operations_.layer(forgets, gradients, layer, forgets.input(hidden.data, hidden.wanted())).data;
       saved = forgets.saved();
     }
     return tape_.made(
         output, {hidden},
-        [this, &layer, &gradients, saved, input = hidden.data, wanted = hidden.wanted()](Buffer gradient) mutable {
-          Tape again(heap_, false, saved);
+        [this, &layer, &gradients, saved, kept, input = hidden.data,
+         wanted = hidden.wanted()](Buffer gradient) mutable {
+          if (kept) kept->products = 0;
+          Tape again(heap_, false, saved, kept.get());
           const Variable in = again.input(std::move(input), wanted);
           Variable out = operations_.layer(again, gradients, layer, in);
           out.data = nullptr;
@@ -184,6 +187,8 @@ class TorchStep {
     heap_.use = Use::workspace;
     tape_.backward(loss_, hold(4, Use::workspace));
     loss_ = {};
+    // Adapters want no gradient of what enters the first layer, whose end is then that of the whole backward pass.
+    if (layers_.front().whole) reduce(layers_.front());
     reduce(rest_);
     last_reduced_ = nullptr;
   }
@@ -225,6 +230,8 @@ std::optional<std::string> torch_problem(const Architecture& model, const Step& 
   if (std::ranges::find(types, model.type) == types.end())
     return fmt::format("engine=torch: the operations of {} are not known, only those of {}; use engine=assay",
                        model.type, joined(types));
+  if (step.method == Method::lora && step.lora_targets != Targets::attention && model.experts() > 0)
+    return "engine=torch: peft adapts no experts, which are no linear modules; use lora_targets=attention";
   if (step.method == Method::qlora) return "engine=torch: knows method=full and lora; use method=lora";
   if (step.method == Method::lora && model.stored)
     return "engine=torch: frozen weights that a file quantises are not known; use engine=assay";
@@ -232,16 +239,12 @@ std::optional<std::string> torch_problem(const Architecture& model, const Step& 
     return fmt::format("engine=torch: knows optimizer=adamw and sgd, not {}; use optimizer=adamw",
                        word_of(step.optimizer));
   if (step.offload != Offload::none) return "engine=torch: knows no offload; use offload=none";
-  if (step.recompute == Recompute::selective)
-    return "engine=torch: torch.utils.checkpoint computes whole layers again; use checkpointing=full";
   for (const auto& [name, value] :
        {std::pair("tp", layout.tp), {"pp", layout.pp}, {"ep", layout.ep}, {"cp", layout.cp}})
     if (value > 1)
       return fmt::format("engine=torch: ranks share the data, with zero=0 (DDP) or zero=3 (FSDP2); use {}=1", name);
   if (layout.zero == 1 || layout.zero == 2)
     return fmt::format("engine=torch: zero={} is neither DDP (0) nor FSDP2 (3); use zero=3", layout.zero);
-  if (step.method == Method::lora && layout.zero >= 3)
-    return "engine=torch: adapters under FSDP2 are not known; use zero=0";
   return std::nullopt;
 }
 
