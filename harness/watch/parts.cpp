@@ -28,7 +28,7 @@ std::vector<double> numbers_of(const Step& step) {
           step.checkpoint,
           step.cpu,
           step.ready.value_or(-1),
-          step.parts ? 1.0 : 0.0,
+          step.recorded ? 2.0 : step.parts ? 1.0 : 0.0,
           static_cast<double>(step.syncs),
           step.synced};
 }
@@ -37,7 +37,7 @@ std::optional<Step> step_from(const std::vector<double>& of) {
   if (of.size() != 12 || !(of[1] >= 0) || !(of[10] >= 0 && of[10] < 1e9)) return std::nullopt;
   Step step{of[0], of[1], of[2], of[3], of[4], of[5], of[6], of[7]};
   if (of[8] >= 0) step.ready = of[8];
-  step.parts = of[9] != 0, step.syncs = static_cast<int>(of[10]), step.synced = of[11];
+  step.parts = of[9] != 0, step.recorded = of[9] == 2, step.syncs = static_cast<int>(of[10]), step.synced = of[11];
   return step;
 }
 
