@@ -4,6 +4,7 @@
 #include "harness/core/files.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
+#include "harness/kineto/gzip.h"
 #include "harness/kineto/job.h"
 #include "harness/kineto/reader.h"
 #include "harness/kineto/record.h"
@@ -98,6 +99,6 @@ watch::Window read(const std::vector<watch::TraceFile>& files, const watch::JobS
 
 }  // namespace
 
-watch::TraceReader trace_reader() { return {.read = read}; }
+watch::TraceReader trace_reader() { return {.read = read, .keep = compress}; }
 
 }  // namespace assay::kineto

@@ -358,7 +358,6 @@ class Watcher {
       shown.mfu = *request_.flops / seen.steps->summary.median / seen.peak->flops;
     if (seen.steps) shown.sound = not_the_cause(*seen.steps, around);
     show_window(seen, traces.stood_still, shown);
-    for (const std::string& remark : traces.remarks()) shown.remarks.push_back(remark);
     std::set<std::string> absent;
     for (const RankInfo& rank : seen.ranks)
       for (const auto& [name, why] : rank.absent) absent.insert(fmt::format("Not seen: {}: {}.", name, why));
@@ -370,11 +369,13 @@ class Watcher {
                       plural(static_cast<std::int64_t>(seen.ranks.size()), "rank"), first->world));
     try {
       write_record(request_, seen, record_of(request_, seen));
-      write_part(request_.out, part_of(request_, seen, all_steps()));
+      keep_traces(request_.out, request_.traces, traces);
+      write_part(request_.out, part_of(request_, seen, all_steps(), traces));
       shown.run = request_.out.string();
     } catch (const std::exception& error) {
       shown.remarks.push_back(fmt::format("No record: {}", error.what()));
     }
+    for (const std::string& remark : traces.remarks()) shown.remarks.push_back(remark);
     say_text(end_text(shown));
   }
 
@@ -402,7 +403,9 @@ ExitCode show_joined(const WatchRequest& given, const std::vector<std::filesyste
   WatchRequest& request = job.request;
   if (!given.name.empty()) request.name = given.name;
   request.labels = given.labels, request.out = given.out, request.command_line = given.command_line;
-  const Seen& seen = job.seen;
+  Seen& seen = job.seen;
+  const bool cuda = std::ranges::any_of(seen.ranks, &RankInfo::cuda);
+  if (seen.steps) add_window(given.traces, job.traces.files, cuda, seen);
   Shown shown{.name = request.name,
               .seconds = seen.seconds,
               .use = seen.use,
@@ -428,6 +431,8 @@ ExitCode show_joined(const WatchRequest& given, const std::vector<std::filesyste
         record.flags.emplace_back(fmt::format("not all: {} of {} ranks are in none of these runs: {}", missing.size(),
                                               missing.size() + seen.ranks.size(), first_few(missing, 8))));
   write_record(request, seen, record);
+  show_window(seen, 0, shown);
+  for (const std::string& remark : job.traces.remarks()) shown.remarks.push_back(remark);
   shown.run = request.out.string();
   show_text(end_text(shown));
   return !missing.empty() || !seen.steps ? ExitCode::no_data : ExitCode::ok;

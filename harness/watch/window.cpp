@@ -54,12 +54,12 @@ std::vector<std::string> Traces::remarks() const {
 void add_window(const TraceReader& reader, const std::vector<TraceFile>& files, bool cuda, Seen& seen) {
   if (!reader.read || files.empty()) return;
   seen.window = reader.read(files, *seen.steps, cuda);
-  const auto judged = [&](const char* rule) {
+  const auto judged = [&](const std::string& rule) {
     return std::ranges::any_of(seen.found, [&](const Diagnosis& one) { return one.rule == rule; });
   };
   for (const Diagnosis& one : seen.window->found) {
     // That the GPU waits for its host: NVML and the host's calls say so of all steps, and which calls.
-    if (one.rule == "launch-bound" && judged("host-sync")) continue;
+    if (judged(one.rule) || (one.rule == "launch-bound" && judged("host-sync"))) continue;
     seen.found.push_back(one);
   }
   std::ranges::stable_sort(seen.found, [](const Diagnosis& a, const Diagnosis& b) { return a.gain > b.gain; });
@@ -72,8 +72,9 @@ void show_window(const Seen& seen, double stood_still, Shown& shown) {
   }
   if (seen.steps && seen.steps->recorded > 0)
     shown.remarks.push_back(
-        fmt::format("{} left out of all other figures: they were recorded, or waited {} for the profiler",
-                    plural(seen.steps->recorded, "step"), format_seconds(stood_still)));
+        fmt::format("{} left out of all other figures: they were recorded, or waited for the profiler{}",
+                    plural(seen.steps->recorded, "step"),
+                    stood_still > 0 ? fmt::format(" ({})", format_seconds(stood_still)) : ""));
 }
 
 }  // namespace assay::watch
