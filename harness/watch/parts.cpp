@@ -16,7 +16,7 @@ namespace assay::watch {
 namespace {
 
 constexpr std::size_t max_steps = 4096;
-constexpr const char* traces_folder = "traces";  // in the run directory
+constexpr const char* traces_folder = "traces";                // in the run directory
 constexpr std::uintmax_t max_bytes = std::uintmax_t{1} << 30;  // of a file: 8 ranks take 5 MB
 
 std::vector<double> numbers_of(const Step& step) {
@@ -29,7 +29,9 @@ std::vector<double> numbers_of(const Step& step) {
           step.checkpoint,
           step.cpu,
           step.ready.value_or(-1),
-          step.recorded ? 2.0 : step.parts ? 1.0 : 0.0,
+          step.recorded ? 2.0
+          : step.parts  ? 1.0
+                        : 0.0,
           static_cast<double>(step.syncs),
           step.synced};
 }

@@ -80,7 +80,7 @@ struct Joined {
   std::vector<std::string> hosts;
   std::vector<int> missing;  // ranks that none of them saw
   Traces traces;
-  std::int64_t begin = 0;    // the first step that every rank has kept
+  std::int64_t begin = 0;  // the first step that every rank has kept
 };
 Joined join(const std::vector<HostPart>& parts);
 // Copies the traces into the run, compressed. Those that cannot be kept are missing afterwards. Never throws.

@@ -20,8 +20,7 @@ bool is_python(const std::string& word) {
 
 }  // namespace
 
-Variables variables_with_hook(const std::string& folder, const std::string& address,
-                              const std::string& traces) {
+Variables variables_with_hook(const std::string& folder, const std::string& address, const std::string& traces) {
   Variables variables;
   for (char** each = environ; each && *each; ++each) {
     const std::string_view text = *each;

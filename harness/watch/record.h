@@ -24,7 +24,7 @@ struct Seen {
   std::map<std::string, Series> series;
   std::vector<RankInfo> ranks;
   std::optional<JobSteps> steps;
-  std::vector<Diagnosis> found;   // also by the rules of `window`
+  std::vector<Diagnosis> found;  // also by the rules of `window`
   std::optional<Window> window;  // of recorded steps
   GpuUse gpus;
   std::optional<SheetPeak> peak;  // of all GPUs of the job

@@ -39,8 +39,8 @@ struct Window {
   std::string steps;                                  // "12 to 14"
   std::vector<std::pair<std::string, double>> spans;  // the parts of a GPU's step, s
   std::vector<Diagnosis> found;                       // by rules that need a trace
-  std::string text;  // lines for people
-  Json trace;        // for run.json
+  std::string text;                                   // lines for people
+  Json trace;                                         // for run.json
   std::vector<std::string> remarks;
 };
 

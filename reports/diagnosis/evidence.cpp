@@ -367,7 +367,7 @@ EvidenceSet evidence_of(const Entry& entry, std::span<const Entry> of_run) {
           {"cpu_wait_share", cpu_wait_share(record)},
           {"stall_share", stall_share(entry)},
           {"distant_ranks_share", distant_ranks_share(entry)},
-          {"gpu_idle_share", share_of_step(record, span_of(record, "gpu_idle:step"), "a GPU, and --trace")},
+          {"gpu_idle_share", share_of_step(record, traced_span(record, "gpu_idle:step"), "a GPU, and --trace")},
           {"ridge_ratio", ridge_ratio(entry, of_run)},
           {"precision_ratio", precision_ratio(entry, of_run)},
           {"fewer_threads_ratio", fewer_threads_ratio(entry, of_run)},

@@ -55,7 +55,7 @@ def noticed(name):
 noticed("_prepare_profiler"), noticed("_enable_profiler")
 with torch.autograd.profiler.profile():
     pass
-own = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+own = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True)
 own.prepare_trace()
 own.start_trace()
 step = torch.profiler.record_function("ProfilerStep#7")

@@ -89,7 +89,7 @@ class Window:
                 return self.give_up("a CUDA graph was being captured")
             activities.append(ProfilerActivity.CUDA)
         self.say(RUNS, "")
-        self.profiler = profile(activities=activities)
+        self.profiler = profile(activities=activities, record_shapes=True)
         # Kineto looks at this when it is first used; what it logs would go to the job's stderr.
         given = os.environ.setdefault("KINETO_LOG_LEVEL", QUIET)
         try:

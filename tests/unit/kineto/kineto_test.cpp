@@ -276,11 +276,10 @@ TEST(KinetoWindow, TellsWhatOnlyATraceTells) {
   compress(folder / "whole.json", folder / "rank0.json.gz");
   watch::JobSteps steps;
   steps.summary.median = 80e-6;
-  const auto window =
-      trace_reader().read({{0, "", folder / "rank0.json.gz"}, {1, "", folder / "cut.json"}, {2, "", folder / "none"}},
-                          steps, true);
+  const auto window = trace_reader().read(
+      {{0, "", folder / "rank0.json.gz"}, {1, "", folder / "cut.json"}, {2, "", folder / "none"}}, steps, true);
   EXPECT_EQ(window.steps, "12 to 14");
-  ASSERT_EQ(window.found.size(), 1u);   // not launch-bound: its host is 21 us longer, 20 of which are the profiler's
+  ASSERT_EQ(window.found.size(), 1u);  // not launch-bound: its host is 21 us longer, 20 of which are the profiler's
   EXPECT_EQ(window.found[0].rule, "copy-bound");
   EXPECT_EQ(window.spans.size(), 5u);
   for (const auto& [name, seconds] : window.spans)

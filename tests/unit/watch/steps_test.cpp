@@ -174,7 +174,7 @@ TEST(WatchSteps, StepsThatAProfilerRecordedCountForNothing) {
   EXPECT_NEAR(part_of(*job, Part::backward), part_of(*without, Part::backward), 1e-12);
   EXPECT_NEAR(job->straggler->saved, without->straggler->saved, 1e-12);
   EXPECT_EQ(job->stalls.count, 2);
-  EXPECT_EQ(job->stalls.first, without->stalls.first);   // by their numbers in the job
+  EXPECT_EQ(job->stalls.first, without->stalls.first);  // by their numbers in the job
   EXPECT_EQ(job->stalls.last, 202);
   for (Step& step : ranks[0].steps) step.recorded = true;
   EXPECT_FALSE(steps_of_job(ranks));

@@ -16,7 +16,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class profile:
-    def __init__(self, *, activities=None):
+    def __init__(self, *, activities=None, record_shapes=False):
         self.activities = activities
 
     def prepare_trace(self):
