@@ -29,13 +29,14 @@
 namespace assay::watch {
 namespace {
 
-constexpr int period_ms = 1000;                    // signals, ranks that come and the job's end wake it before
-constexpr double look_seconds = 1.0;               // between looks at loaders, nodes and GPUs,
-constexpr double outside_seconds = 5.0;            // and at most at all other processes, of which there may be many
-constexpr double hang_steps = 10;                  // no step for so many medians,
-constexpr double min_hang_seconds = 10;            // and for so long, and the job hangs;
-constexpr double min_recorded_hang_seconds = 120;  // or so long while a trace may be written
-constexpr double stack_seconds = 0.5;              // that a rank has to write its stack
+constexpr int period_ms = 1000;          // signals, ranks that come and the job's end wake it before
+constexpr double look_seconds = 1.0;     // between looks at loaders, nodes and GPUs,
+constexpr double outside_seconds = 5.0;  // and at most at all other processes, of which there may be many
+constexpr double hang_steps = 10;        // no step for so many medians,
+constexpr double min_hang_seconds = 10;  // and for so long, and the job hangs
+constexpr double stack_seconds = 0.5;    // that a rank has to write its stack
+// Instead of min_hang_seconds while a profiler may be writing its trace.
+constexpr double min_recorded_hang_seconds = 120;
 
 double own_cpu_seconds() {
   rusage use{};
@@ -221,8 +222,8 @@ class Watcher {
     const auto& steps = ranks_.front()->steps();
     for (std::size_t i = steps.size() - std::min<std::size_t>(steps.size(), 100); i < steps.size(); ++i)
       all.push_back(steps[i].total);
-    const bool recorded =
-        std::ranges::any_of(ranks_, [](const auto& rank) { return rank->recording().state == Recording::State::runs; });
+    const bool recorded = std::ranges::any_of(
+        ranks_, [](const auto& rank) { return !rank->gone() && rank->recording().state == Recording::State::runs; });
     return seconds - last_step_ >
            std::max(recorded ? min_recorded_hang_seconds : min_hang_seconds, hang_steps * median(all));
   }
