@@ -12,7 +12,7 @@ STEPS = 3
 # As harness/watch/ranks.cpp reads them.
 STATE, SECONDS, TEXT, TEXT_BYTES = 32, 40, 128, 512
 RUNS, WRITTEN, ABSENT = 1, 2, 3
-QUIET = "99"     # a level that Kineto's log does not reach
+LOG_LEVEL = "KINETO_LOG_LEVEL"
 HOOKS = ("_prepare_profiler", "_enable_profiler")   # what every profiler of torch calls when it begins
 
 
@@ -91,12 +91,13 @@ class Window:
         self.say(RUNS, "")
         self.profiler = profile(activities=activities, record_shapes=True)
         # Kineto looks at this when it is first used; what it logs would go to the job's stderr.
-        given = os.environ.setdefault("KINETO_LOG_LEVEL", QUIET)
+        chosen = LOG_LEVEL in os.environ
+        os.environ.setdefault(LOG_LEVEL, "99")
         try:
             self.profiler.prepare_trace()
         finally:
-            if given == QUIET:
-                del os.environ["KINETO_LOG_LEVEL"]
+            if not chosen:
+                del os.environ[LOG_LEVEL]
 
     def record(self, number):
         from torch.profiler import record_function
