@@ -71,11 +71,6 @@ std::optional<double> span_of(const Record& record, std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<double> traced_span(const Record& record, std::string_view name) {
-  const auto span = span_of(record, name);
-  return span ? span : span_of(record, "window " + std::string(name));
-}
-
 std::optional<double> half_width(const Metric& metric) {
   if (!metric.ci95 || !metric.value) return std::nullopt;
   return std::max(metric.ci95->high - *metric.value, *metric.value - metric.ci95->low);

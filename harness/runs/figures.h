@@ -22,8 +22,6 @@ const Metric* step_metric(const Record& record);
 
 // Seconds of a phase or of a part of a step; absent if the record lacks it.
 std::optional<double> span_of(const Record& record, std::string_view name);
-// The same of a trace, or of the steps of a watched job that were recorded.
-std::optional<double> traced_span(const Record& record, std::string_view name);
 
 // Half the interval's width in the metric's unit; it decides how many digits are shown.
 std::optional<double> half_width(const Metric& metric);

@@ -3,6 +3,7 @@
 #include "harness/core/whole_number.h"
 #include "harness/json/json.h"
 #include "harness/runs/figures.h"
+#include "harness/runs/traced.h"
 #include "harness/runs/step_shares.h"
 #include "harness/statistics/slowest.h"
 #include "reports/roofline/roofs.h"
