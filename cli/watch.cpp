@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "harness/core/units.h"
+#include "harness/kineto/window.h"
 #include "harness/machine/hardware.h"
 #include "harness/run/flags.h"
 #include "harness/run/run.h"
@@ -20,6 +21,7 @@ struct WatchOptions {
   std::string items, flops, for_time, out;
   std::vector<std::string> labels, join;
   Prices prices;
+  bool no_window = false;
 };
 
 constexpr const char* watch_footer =
@@ -62,6 +64,7 @@ int run_watch(const WatchOptions& options) {
   request.cheapest = [&options](const watch::SmallerGpu& need) {
     return cheapest_for(report::load_prices(options.prices), need);
   };
+  if (!options.no_window) request.traces = kineto::trace_reader();
   request.out = options.out.empty() ? default_out() : std::filesystem::path(options.out);
   if (!options.out.empty() && std::filesystem::exists(request.out) && !std::filesystem::is_empty(request.out))
     throw UsageError(fmt::format("watch: --out {}: is not empty", options.out));
@@ -88,6 +91,7 @@ Command watch_command(CLI::App& root) {
   app->add_option("--for", options->for_time, "Watch for this time only, then let the job go on")->type_name("TIME");
   app->add_option("--prices", options->prices.file, "Prices of machines, for what a smaller one costs")
       ->type_name("FILE");
+  app->add_flag("--no-window", options->no_window, "Do not record three steps by torch.profiler");
   app->add_option("--label", options->labels, "Label the record; may be repeated")
       ->allow_extra_args(false)
       ->type_name("K=V");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -80,6 +81,19 @@ class Inflater {
 Source inflated(Source bytes, const std::string& file) {
   const auto inflater = std::make_shared<Inflater>(std::move(bytes), file);
   return [inflater](std::string& text) { return inflater->more(text); };
+}
+
+void compress(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::ifstream in(from, std::ios::binary);
+  if (!in) throw Error(fmt::format("{}: cannot be opened", from.string()));
+  gzFile const out = gzopen(to.c_str(), "wb6");
+  if (!out) throw Error(fmt::format("{}: cannot be written", to.string()));
+  std::string part(part_bytes, '\0');
+  bool whole = true;
+  while (whole && (in.read(part.data(), static_cast<std::streamsize>(part.size())), in.gcount() > 0))
+    whole = gzwrite(out, part.data(), static_cast<unsigned>(in.gcount())) == static_cast<int>(in.gcount());
+  whole = gzclose(out) == Z_OK && whole;
+  if (!whole) throw Error(fmt::format("{}: cannot be written", to.string()));
 }
 
 }  // namespace assay::kineto

@@ -1,6 +1,7 @@
 // Files that may be compressed with gzip, as a stream of text.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -12,5 +13,8 @@ using Source = std::function<bool(std::string& text)>;
 // The text itself, or what it inflates to if it begins as gzip does. The source throws UsageError "FILE: ..." where a
 // compressed text is damaged or cut off.
 Source inflated(Source bytes, const std::string& file);
+
+// A compressed copy of `from`. Throws Error.
+void compress(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace assay::kineto

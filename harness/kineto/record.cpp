@@ -21,17 +21,18 @@ constexpr std::size_t max_kept = 1000, max_name_bytes = 1000;  // in run.json
 
 std::string utc_of(double seconds) { return utc_text(static_cast<std::time_t>(std::clamp(seconds, 0.0, 4e9))); }
 
-// Parts that GPUs and hosts have in common bear the same names.
-void add_gpu_spans(const std::string& of, const GpuParts& parts, Record& record) {
+}  // namespace
+
+void add_gpu_spans(const std::string& of, const GpuParts& parts, std::vector<std::pair<std::string, double>>& spans) {
   for (const auto& [name, seconds] : {std::pair("compute", parts.compute),
                                       {"exposed_communication", parts.communication},
                                       {"exposed_copies", parts.copies},
                                       {"data_wait", parts.data},
                                       {"gpu_idle:step", parts.host}})
-    record.spans.emplace_back(of + name, seconds);
+    spans.emplace_back(of + name, seconds);
 }
 
-Traced traced(const Job& job) {
+Json trace_of(const Job& job) {
   Traced all;
   all.kernels = job.gpu;
   for (const TracedUse& use : job.uses) {
@@ -40,10 +41,8 @@ Traced traced(const Job& job) {
   }
   all.left_out = job.uses.size() - all.uses.size();
   all.collectives = job.collectives;
-  return all;
+  return trace_json(all);
 }
-
-}  // namespace
 
 Record record_of(const Job& job, const std::string& name) {
   Record record;
@@ -72,9 +71,9 @@ Record record_of(const Job& job, const std::string& name) {
   seen.started = job.ranks.front().steps.front().start;
   watch::add_steps({}, seen, record);
   if (job.gpu) {
-    add_gpu_spans("", job.mean_gpu_parts(), record);
+    add_gpu_spans("", job.mean_gpu_parts(), record.spans);
     if (job.gpu_parts.size() > 1)
-      for (const GpuParts& rank : job.gpu_parts) add_gpu_spans(fmt::format("rank {} ", rank.rank), rank, record);
+      for (const GpuParts& rank : job.gpu_parts) add_gpu_spans(fmt::format("rank {} ", rank.rank), rank, record.spans);
   }
   record.labels["source"] = "kineto";
   for (std::size_t i = 0; i < job.found.size(); ++i)
@@ -106,7 +105,7 @@ void write_job(const Job& job, const Record& record, const std::filesystem::path
                 {"plan", {{"name", "imported from kineto"}}},
                 {"environment", {{"hostnames", hosts}}}};
     if (!gpus.empty()) run["environment"]["gpus"] = gpus;
-    run["trace"] = trace_json(traced(job));
+    run["trace"] = trace_of(job);
     return run;
   });
   sync_file_system(out);

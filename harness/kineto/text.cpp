@@ -10,9 +10,11 @@ namespace {
 
 constexpr std::size_t max_shown = 5, max_collectives = 3, max_rank_bars = 8;  // `report` shows more
 
-std::string gpu_bars(const Job& job) {
-  const auto line = [](const std::string& title, const GpuParts& parts) {
-    return fmt::format("{:<7} {}\n", title,
+}  // namespace
+
+std::string gpu_bars(const Job& job, const std::string& title) {
+  const auto line = [](const std::string& of, const GpuParts& parts) {
+    return fmt::format("{:<7} {}\n", of,
                        watch::bar({{"compute", parts.compute},
                                    {"comm", parts.communication},
                                    {"copies", parts.copies},
@@ -20,12 +22,14 @@ std::string gpu_bars(const Job& job) {
                                    {"host", parts.host}},
                                   parts.step()));
   };
-  std::string text = line("step", job.mean_gpu_parts());
+  std::string text = line(title, job.mean_gpu_parts());
   if (job.gpu_parts.size() < 2) return text;
   for (std::size_t i = 0; i < job.gpu_parts.size() && i < max_rank_bars; ++i)
     text += line(fmt::format("rank {}", job.gpu_parts[i].rank), job.gpu_parts[i]);
   return text;
 }
+
+namespace {
 
 // ": 412 TFLOP/s in bf16, 341 FLOP/B, 42 % of what its peak allows"
 std::string work_text(const std::optional<TracedWork>& work) {
@@ -37,13 +41,10 @@ std::string work_text(const std::optional<TracedWork>& work) {
   return text;
 }
 
-std::string job_text(const Job& job, const std::string& name, const std::string& run) {
-  const watch::JobSteps& steps = job.steps;
-  std::string text =
-      fmt::format("{} · {} · {} of {} (p95 {})\n", name, plural(job.world, "rank"), plural(steps.count, "step"),
-                  format_seconds(steps.summary.median), format_seconds(steps.p95));
-  if (steps.step > 0) text += job.gpu ? gpu_bars(job) : watch::bars(steps);
-  text += watch::findings_text(job.found, job.sound);
+}  // namespace
+
+std::string uses_text(const Job& job) {
+  std::string text;
   for (std::size_t i = 0; i < job.uses.size() && i < max_shown; ++i)
     text += fmt::format("{:<9} {:>8} of a step in {} x {}{}\n",
                         i > 0     ? ""
@@ -57,6 +58,19 @@ std::string job_text(const Job& job, const std::string& name, const std::string&
                         format_number(one.calls, 1), format_seconds(one.transfer), format_seconds(one.skew), one.last,
                         100 * one.last_share);
   }
+  return text;
+}
+
+namespace {
+
+std::string job_text(const Job& job, const std::string& name, const std::string& run) {
+  const watch::JobSteps& steps = job.steps;
+  std::string text =
+      fmt::format("{} · {} · {} of {} (p95 {})\n", name, plural(job.world, "rank"), plural(steps.count, "step"),
+                  format_seconds(steps.summary.median), format_seconds(steps.p95));
+  if (steps.step > 0) text += job.gpu ? gpu_bars(job, "step") : watch::bars(steps);
+  text += watch::findings_text(job.found, job.sound);
+  text += uses_text(job);
   for (const std::string& remark : job.remarks) text += one_line(remark) + "\n";
   return text + fmt::format("assay report {}\n", run);
 }

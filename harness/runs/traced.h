@@ -2,10 +2,12 @@
 #pragma once
 
 #include "harness/json/fwd.h"
+#include "harness/record/record.h"
 
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay {
@@ -72,6 +74,8 @@ struct Traced {
 };
 
 Json trace_json(const Traced& traced);
+// The seconds of a part of a traced step, or of the recorded steps of a watched job; absent if the record lacks it.
+std::optional<double> traced_span(const Record& record, std::string_view name);
 // Of a run.json; absent if it has no trace, or one that cannot be read.
 std::optional<Traced> traced_of(const Json& run);
 

@@ -16,6 +16,7 @@ namespace assay::watch {
 namespace {
 
 constexpr std::size_t max_steps = 4096;
+constexpr const char* traces_folder = "traces";                // in the run directory
 constexpr std::uintmax_t max_bytes = std::uintmax_t{1} << 30;  // of a file: 8 ranks take 5 MB
 
 std::vector<double> numbers_of(const Step& step) {
@@ -28,7 +29,9 @@ std::vector<double> numbers_of(const Step& step) {
           step.checkpoint,
           step.cpu,
           step.ready.value_or(-1),
-          step.parts ? 1.0 : 0.0,
+          step.recorded ? 2.0
+          : step.parts  ? 1.0
+                        : 0.0,
           static_cast<double>(step.syncs),
           step.synced};
 }
@@ -37,7 +40,7 @@ std::optional<Step> step_from(const std::vector<double>& of) {
   if (of.size() != 12 || !(of[1] >= 0) || !(of[10] >= 0 && of[10] < 1e9)) return std::nullopt;
   Step step{of[0], of[1], of[2], of[3], of[4], of[5], of[6], of[7]};
   if (of[8] >= 0) step.ready = of[8];
-  step.parts = of[9] != 0, step.syncs = static_cast<int>(of[10]), step.synced = of[11];
+  step.parts = of[9] != 0, step.recorded = of[9] == 2, step.syncs = static_cast<int>(of[10]), step.synced = of[11];
   return step;
 }
 
@@ -71,7 +74,8 @@ void add_findings(const std::vector<HostPart>& parts, const JobSteps& steps, con
 
 }  // namespace
 
-HostPart part_of(const WatchRequest& request, const Seen& seen, const std::vector<RankSteps>& steps) {
+HostPart part_of(const WatchRequest& request, const Seen& seen, const std::vector<RankSteps>& steps,
+                 const Traces& traces) {
   HostPart part;
   part.name = request.name.empty() ? name_of_job(request.words) : request.name;
   part.host = this_host(), part.command = one_line(joined(request.words, " "), 1000);
@@ -89,10 +93,26 @@ HostPart part_of(const WatchRequest& request, const Seen& seen, const std::vecto
     const std::size_t begin = all.size() > max_steps ? all.size() - max_steps : 0;
     rank.first = static_cast<std::int64_t>(begin);
     for (std::size_t s = begin; s < all.size(); ++s) rank.steps.push_back(numbers_of(all[s]));
+    for (const TraceFile& file : traces.files)
+      if (file.rank == info.rank) rank.trace = fmt::format("{}/{}", traces_folder, file.path.filename().string());
+    if (const auto why = traces.missing.find(info.rank); why != traces.missing.end()) rank.no_trace = why->second;
     part.ranks.push_back(std::move(rank));
   }
   for (const Diagnosis& one : seen.found) part.found.push_back({one.rule, one.says, one.change, one.gain});
   return part;
+}
+
+void keep_traces(const std::filesystem::path& run, const TraceReader& reader, Traces& traces) {
+  std::vector<TraceFile> kept;
+  for (TraceFile& file : traces.files) try {
+      std::filesystem::create_directories(run / traces_folder);
+      const std::filesystem::path copy = run / traces_folder / fmt::format("rank{}.json.gz", file.rank);
+      reader.keep(file.path, copy);
+      kept.push_back({file.rank, file.host, copy});
+    } catch (const std::exception& error) {
+      traces.missing[file.rank] = one_line(fmt::format("it was read, and could not be kept: {}", error.what()), 300);
+    }
+  traces.files = std::move(kept);
 }
 
 void write_part(const std::filesystem::path& run, const HostPart& part) {
@@ -106,6 +126,7 @@ HostPart read_part(const std::filesystem::path& run) {
         fmt::format("watch: --join {}: it has no {}: name runs that assay watch has written", run.string(), part_file));
   try {
     HostPart part = read_text<HostPart>(read_whole(file, max_bytes));
+    part.run = file.parent_path();
     if (part.schema != part_schema) throw Error(fmt::format("schema {}, not {}", part.schema, part_schema));
     for (const RankPart& rank : part.ranks)
       for (const auto& step : rank.steps)
@@ -155,6 +176,9 @@ Joined join(const std::vector<HostPart>& parts) {
       info.host = part.host;
       if (seen.ranks.empty() || info.rank < seen.ranks.front().rank) lowest = &part;
       seen.ranks.push_back(info);
+      if (const std::filesystem::path name = rank.trace; !name.empty())
+        whole.traces.files.push_back({rank.rank, part.host, part.run / traces_folder / name.filename()});
+      if (!rank.no_trace.empty()) whole.traces.missing[rank.rank] = rank.no_trace;
       RankSteps made{rank.rank, {}, part.host};
       for (std::size_t i = static_cast<std::size_t>(begin - rank.first); i < rank.steps.size(); ++i)
         made.steps.push_back(step_from(rank.steps[i]).value_or(Step{}));
@@ -163,6 +187,7 @@ Joined join(const std::vector<HostPart>& parts) {
     }
   }
   std::ranges::sort(seen.ranks, {}, &RankInfo::rank);
+  std::ranges::sort(whole.traces.files, {}, &TraceFile::rank);
   seen.problem = joined(problems, "; ");
   seen.started = lowest->started, seen.started_utc = lowest->started_utc;
   const bool peaks = std::ranges::all_of(parts, [](const HostPart& part) { return part.peak.has_value(); });

@@ -23,11 +23,12 @@ struct RankPart {
   std::int64_t first = 0;  // the number of the first step that is kept
   // Of each step 12 numbers, in the order of Step.
   std::vector<std::vector<double>> steps = {};
+  std::string trace = {}, no_trace = {};  // its file in the run directory, or why there is none
 
   static void members(auto& self, auto& io) {
     io.required("rank", self.rank), io("world", self.world), io("threads", self.threads), io("workers", self.workers);
     io("torch", self.torch), io("dtype", self.dtype), io("cuda", self.cuda), io("gpu_parts", self.gpu_parts);
-    io("first", self.first), io("steps", self.steps);
+    io("first", self.first), io("steps", self.steps), io("trace", self.trace), io("no_trace", self.no_trace);
   }
 };
 
@@ -52,6 +53,7 @@ struct HostPart {
   int gpus = 0;
   std::vector<RankPart> ranks = {};
   std::vector<FoundPart> found = {};
+  std::filesystem::path run = {};  // that it was read from
 
   static void members(auto& self, auto& io) {
     io.required("schema", self.schema), io("name", self.name), io("host", self.host), io("command", self.command);
@@ -63,8 +65,9 @@ struct HostPart {
   }
 };
 
-// What this host saw; of each rank the last 4,096 steps.
-HostPart part_of(const WatchRequest& request, const Seen& seen, const std::vector<RankSteps>& steps);
+// What this host saw; of each rank the last 4,096 steps. `traces` have been kept.
+HostPart part_of(const WatchRequest& request, const Seen& seen, const std::vector<RankSteps>& steps,
+                 const Traces& traces);
 void write_part(const std::filesystem::path& run, const HostPart& part);
 // Throws UsageError that names the file if it is none.
 HostPart read_part(const std::filesystem::path& run);
@@ -76,8 +79,11 @@ struct Joined {
   Seen seen;
   std::vector<std::string> hosts;
   std::vector<int> missing;  // ranks that none of them saw
-  std::int64_t begin = 0;    // the first step that every rank has kept
+  Traces traces;
+  std::int64_t begin = 0;  // the first step that every rank has kept
 };
 Joined join(const std::vector<HostPart>& parts);
+// Copies the traces into the run, compressed. Those that cannot be kept are missing afterwards. Never throws.
+void keep_traces(const std::filesystem::path& run, const TraceReader& reader, Traces& traces);
 
 }  // namespace assay::watch

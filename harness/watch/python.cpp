@@ -20,14 +20,16 @@ bool is_python(const std::string& word) {
 
 }  // namespace
 
-Variables variables_with_hook(const std::string& folder, const std::string& address) {
+Variables variables_with_hook(const std::string& folder, const std::string& address, const std::string& traces) {
   Variables variables;
   for (char** each = environ; each && *each; ++each) {
     const std::string_view text = *each;
     const std::size_t equals = text.find('=');
     if (equals != text.npos && equals > 0) variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
   }
+  variables.erase("ASSAY_WATCH_TRACES");  // of a watch around this one
   if (folder.empty() || address.empty()) return variables;
+  if (!traces.empty()) variables["ASSAY_WATCH_TRACES"] = traces;
   const auto path = variables.find("PYTHONPATH");
   const bool set = path != variables.end() && !path->second.empty();
   variables["PYTHONPATH"] = set ? folder + ":" + path->second : folder;

@@ -8,8 +8,9 @@
 
 namespace assay::watch {
 
-// The environment of the job: this process's, with the hooks' folder first in PYTHONPATH if there is one.
-Variables variables_with_hook(const std::string& hook_folder, const std::string& address);
+// The environment of the job: this process's, with the hooks' folder first in PYTHONPATH if there is one. Traces of
+// recorded steps go to the folder `traces`; empty: none are recorded.
+Variables variables_with_hook(const std::string& hook_folder, const std::string& address, const std::string& traces);
 // The folder of the hooks beside the binary or in the source tree; empty if there is none.
 std::string hook_folder();
 // Why Python, if that is what the words start, will not run the hooks: its options -S, -E and -I skip them. Empty if

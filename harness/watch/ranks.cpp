@@ -29,6 +29,7 @@ namespace {
 constexpr std::uint64_t magic = 0x3259535341;
 constexpr std::size_t state_bytes = 4096, capacity = 16384;
 constexpr std::size_t count_at = 8, command_at = 16, entered_at = 24, name_at = 64, name_bytes = 64;
+constexpr std::size_t recording_at = 32, seconds_at = 40, text_at_byte = 128, text_bytes = 512;
 constexpr std::size_t step_bytes = step_numbers * sizeof(double);
 constexpr std::size_t max_hello = 16384;
 constexpr int max_frames = 6;
@@ -143,7 +144,7 @@ std::optional<Step> step_from(std::array<double, step_numbers> numbers) {
     return std::nullopt;
   Step step{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], numbers[7]};
   step.ready = ready;
-  step.parts = numbers[9] != 0, step.backwards = static_cast<int>(numbers[10]);
+  step.parts = numbers[9] != 0, step.recorded = numbers[9] == 2, step.backwards = static_cast<int>(numbers[10]);
   step.synced = numbers[11], step.syncs = static_cast<int>(std::max(numbers[12], 0.0));
   return step;
 }
@@ -199,12 +200,24 @@ void Rank::tell_to_stop() { memory_[command_at] = std::byte{1}; }
 
 std::uint64_t Rank::entered() const { return number_at(memory_, entered_at); }
 
-std::string Rank::collective() const {
-  std::string name(name_bytes, '\0');
-  std::memcpy(name.data(), memory_ + name_at, name_bytes);
-  name.resize(std::min(name.find('\0'), name.size()));
-  std::erase_if(name, [](char c) { return c < ' ' || c > '~'; });
-  return name;
+std::string Rank::text_at(std::size_t at, std::size_t bytes) const {
+  std::string text(bytes, '\0');
+  std::memcpy(text.data(), memory_ + at, bytes);
+  text.resize(std::min(text.find('\0'), text.size()));
+  std::erase_if(text, [](char c) { return c < ' ' || c > '~'; });
+  return text;
+}
+
+std::string Rank::collective() const { return text_at(name_at, name_bytes); }
+
+Recording Rank::recording() const {
+  Recording recording;
+  recording.state = static_cast<Recording::State>(std::min<std::uint64_t>(number_at(memory_, recording_at), 3));
+  std::memcpy(&recording.seconds, memory_ + seconds_at, sizeof recording.seconds);
+  if (!std::isfinite(recording.seconds)) recording.seconds = 0;
+  recording.text = text_at(text_at_byte, text_bytes);
+  if (recording.state == Recording::State::absent) recording.text = mask_secrets(recording.text);
+  return recording;
 }
 
 std::string Rank::stack(double seconds) {

@@ -37,6 +37,13 @@ struct RankInfo {
   std::map<std::string, std::string> absent = {};  // hooks that could not be set, with the reason
 };
 
+// What became of the steps that its profiler was to record (hook/assay_window.py).
+struct Recording {
+  enum class State { none, runs, written, absent } state = State::none;
+  double seconds = 0;  // that it kept the rank from its steps
+  std::string text;    // the name of the trace, or why there is none
+};
+
 // Reads the text of a hello; `next_rank` is its rank if it says none. Absent if it is none.
 std::optional<RankInfo> rank_info_from(const std::string& text, int next_rank);
 
@@ -67,6 +74,7 @@ class Rank {
   // How many collectives it has entered since its first step, and the last one's name.
   std::uint64_t entered() const;
   std::string collective() const;
+  Recording recording() const;
   // Its Python stack now, on one line; empty if it has ended or does not answer in `seconds`.
   std::string stack(double seconds);
   // Readable when the process has ended or become another program.
@@ -75,6 +83,8 @@ class Rank {
   void has_gone() { gone_ = true; }
 
  private:
+  std::string text_at(std::size_t at, std::size_t bytes) const;  // that is printable
+
   RankInfo info_;
   Descriptor connection_, pages_, stacks_;
   std::byte* memory_ = nullptr;

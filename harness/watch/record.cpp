@@ -72,6 +72,11 @@ void add_steps(const WatchRequest& request, const Seen& seen, Record& record) {
   for (const RankParts& rank : steps.ranks)
     if (steps.ranks.size() > 1 && !cuda) add_spans(fmt::format("rank {} ", rank.rank), rank.parts, record);
   record.labels["steps"] = std::to_string(steps.count);
+  if (steps.recorded > 0) record.labels["steps_left_out"] = std::to_string(steps.recorded);
+  if (seen.window && !seen.window->steps.empty()) {
+    record.labels["traced_steps"] = seen.window->steps;
+    record.spans.insert(record.spans.end(), seen.window->spans.begin(), seen.window->spans.end());
+  }
   if (steps.overhead && steps.overhead->ci95) {
     record.metrics.push_back(
         {"watching_cost", steps.overhead->share, "1", steps.overhead->ci95, Better::lower, {}, {}});
@@ -133,7 +138,7 @@ Record record_of(const WatchRequest& request, const Seen& seen) {
   return record;
 }
 
-void write_record(const WatchRequest& request, const Record& record) {
+void write_record(const WatchRequest& request, const Seen& seen, const Record& record) {
   write_run(request.out, [&](const std::function<void(Record)>& add) {
     add(record);
     Json run = {{"schema", record_schema},
@@ -146,6 +151,7 @@ void write_record(const WatchRequest& request, const Record& record) {
     run["device"] = record.device;
     run["labels"] = Json::object();
     for (const auto& [name, value] : request.labels) run["labels"][name] = value;
+    if (seen.window && !seen.window->trace.is_null()) run["trace"] = seen.window->trace;
     run["environment"] = environment_json(probe_machine(user_root()));
     return run;
   });

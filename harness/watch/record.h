@@ -6,6 +6,7 @@
 #include "harness/watch/diagnosis.h"
 #include "harness/watch/ranks.h"
 #include "harness/watch/watch.h"
+#include "harness/watch/window.h"
 
 #include <map>
 #include <optional>
@@ -23,7 +24,8 @@ struct Seen {
   std::map<std::string, Series> series;
   std::vector<RankInfo> ranks;
   std::optional<JobSteps> steps;
-  std::vector<Diagnosis> found;
+  std::vector<Diagnosis> found;  // also by the rules of `window`
+  std::optional<Window> window;  // of recorded steps
   GpuUse gpus;
   std::optional<SheetPeak> peak;  // of all GPUs of the job
   std::optional<OutsideCpu> outside;
@@ -37,7 +39,7 @@ std::string name_of_job(const std::vector<std::string>& words);
 Record record_of(const WatchRequest& request, const Seen& seen);
 // The steps alone: figures, samples, and where they are the processor's, spans.
 void add_steps(const WatchRequest& request, const Seen& seen, Record& record);
-// Writes the run directory `request.out` with this record.
-void write_record(const WatchRequest& request, const Record& record);
+// Writes the run directory `request.out` with this record, and what was seen of traces in run.json.
+void write_record(const WatchRequest& request, const Seen& seen, const Record& record);
 
 }  // namespace assay::watch

@@ -5,13 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <utility>
 
 namespace assay::watch {
 namespace {
 
-constexpr std::size_t min_steps = 3, max_warm_up = 10;
+constexpr std::size_t max_warm_up = 10;
+constexpr std::ptrdiff_t min_steps = 3;
 constexpr std::size_t block_steps = 25, settling_steps = 5;  // hook/assay_watch.py: BLOCK
 constexpr double persistent_share = 0.75, chance_sigmas = 3;
 constexpr double stall_sigmas = 3, min_sigma = 0.05;  // of the median
@@ -34,13 +36,25 @@ Parts parts_of(const Step& step, double communication) {
 // Of a rank's own time, without what it waits for others.
 constexpr std::array own_parts = {Part::data_wait, Part::forward, Part::backward, Part::optimizer, Part::checkpoint};
 
+// Whether a step counts, by its place: while one rank is recorded the others wait for it.
+std::vector<bool> counting(const std::vector<RankSteps>& ranks) {
+  std::vector<bool> counts;
+  for (const RankSteps& rank : ranks) {
+    counts.resize(std::max(counts.size(), rank.steps.size()), true);
+    for (std::size_t i = 0; i < rank.steps.size(); ++i)
+      if (rank.steps[i].recorded) counts[i] = false;
+  }
+  return counts;
+}
+
 // The steps that every rank has made and that have parts on all of them: rank by rank.
 std::vector<std::vector<const Step*>> common_steps(const std::vector<RankSteps>& ranks, bool warms_up) {
+  const std::vector<bool> counts = counting(ranks);
   std::size_t most = ranks.front().steps.size();
   for (const RankSteps& rank : ranks) most = std::min(most, rank.steps.size());
   std::vector<std::vector<const Step*>> common(ranks.size());
   for (std::size_t i = warms_up ? warm_up_of(most) : 0; i < most; ++i) {
-    if (!std::ranges::all_of(ranks, [i](const RankSteps& rank) { return rank.steps[i].parts; })) continue;
+    if (!counts[i] || !std::ranges::all_of(ranks, [i](const RankSteps& rank) { return rank.steps[i].parts; })) continue;
     for (std::size_t r = 0; r < ranks.size(); ++r) common[r].push_back(&ranks[r].steps[i]);
   }
   return common;
@@ -53,7 +67,7 @@ bool is_beyond_chance(double share_of_steps, const std::vector<double>& behind_b
   const double chance = 1 / static_cast<double>(ranks);
   const double limit = chance + chance_sigmas * std::sqrt(chance * (1 - chance) / steps);
   if (limit <= 1) return share_of_steps >= limit;
-  if (behind_by.size() < min_steps) return false;
+  if (std::ssize(behind_by) < min_steps) return false;
   const boost::math::students_t student(steps - 1);
   const double tail = boost::math::cdf(boost::math::complement(boost::math::normal(), chance_sigmas));
   const double sigmas = boost::math::quantile(boost::math::complement(student, tail / static_cast<double>(ranks)));
@@ -112,7 +126,8 @@ std::optional<Straggler> straggler_of(const std::vector<RankSteps>& ranks,
   return found;
 }
 
-Stalls stalls_of(const std::vector<double>& seconds, std::size_t first) {
+// `of`: the numbers of these steps.
+Stalls stalls_of(const std::vector<double>& seconds, const std::vector<std::int64_t>& of) {
   Stalls stalls;
   const double middle = median(seconds), sigma = std::max(robust_sigma(seconds), min_sigma * middle);
   double above = 0, all = 0;
@@ -121,7 +136,7 @@ Stalls stalls_of(const std::vector<double>& seconds, std::size_t first) {
     all += seconds[i];
     if (seconds[i] <= middle + stall_sigmas * sigma) continue;
     above += seconds[i] - middle;
-    numbers.push_back(static_cast<std::int64_t>(first + i));
+    numbers.push_back(of[i]);
   }
   stalls.share = all > 0 ? above / all : 0;
   stalls.count = static_cast<std::int64_t>(numbers.size());
@@ -139,9 +154,13 @@ std::optional<Overhead> overhead_of(const std::vector<Step>& steps) {
   for (std::size_t begin = 0; begin + block_steps <= steps.size(); begin += block_steps) {
     const bool with = (begin / block_steps) % 2 == 0;
     std::vector<double> seconds;
+    std::size_t recorded = 0;
     for (std::size_t i = begin + settling_steps; i < begin + block_steps; ++i)
-      if (steps[i].parts == with) seconds.push_back(steps[i].total);
-    if (seconds.size() < block_steps - settling_steps) break;
+      if (steps[i].recorded)
+        ++recorded;
+      else if (steps[i].parts == with)
+        seconds.push_back(steps[i].total);
+    if (seconds.size() + recorded < block_steps - settling_steps) break;
     medians.push_back(median(seconds));
   }
   std::vector<double> ratios;
@@ -156,11 +175,17 @@ JobSteps summed(std::vector<RankSteps> ranks, bool warms_up) {
   for (const RankSteps& rank : ranks) job.count = std::max(job.count, static_cast<std::int64_t>(rank.steps.size()));
   const std::vector<Step>& first = ranks.front().steps;
   const std::size_t warm_up = warms_up ? warm_up_of(first.size()) : 0;
-  for (std::size_t i = warm_up; i < first.size(); ++i)
+  const std::vector<bool> counts = counting(ranks);
+  job.recorded = std::ranges::count(counts, false);
+  std::vector<std::int64_t> numbers;
+  for (std::size_t i = warm_up; i < first.size(); ++i) {
+    if (!counts[i]) continue;
     job.seconds.push_back(first[i].total), job.ends.push_back(first[i].end);
+    numbers.push_back(static_cast<std::int64_t>(i) + 1);
+  }
   job.summary = summarize(job.seconds);
   job.p95 = quantile(job.seconds, 0.95);
-  job.stalls = stalls_of(job.seconds, warm_up + 1);
+  job.stalls = stalls_of(job.seconds, numbers);
   job.overhead = overhead_of(first);
 
   const auto common = common_steps(ranks, warms_up);
@@ -204,8 +229,10 @@ double JobSteps::mean_share(double RankParts::*of) const {
 
 std::optional<JobSteps> steps_of_job(const std::vector<RankSteps>& all) {
   std::vector<RankSteps> ranks;
+  const std::vector<bool> counts = counting(all);
   for (const RankSteps& rank : all)
-    if (rank.steps.size() >= min_steps) ranks.push_back(rank);
+    if (std::count(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(rank.steps.size()), true) >= min_steps)
+      ranks.push_back(rank);
   if (ranks.empty()) return std::nullopt;
   return summed(std::move(ranks), true);
 }

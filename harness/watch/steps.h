@@ -29,6 +29,8 @@ struct Step {
   double cpu = 0;                    // of the thread that makes the steps
   std::optional<double> ready = {};  // in which that thread was ready to run and had no CPU
   bool parts = false;                // false: only `end`, `total` and `cpu` were measured
+  // Made while a profiler recorded, began or ended: it took longer than others and counts for nothing.
+  bool recorded = false;
   int backwards = 0;
   double synced = 0;  // waiting for the GPU
   int syncs = 0;      // the calls that did
@@ -87,6 +89,7 @@ struct Overhead {
 struct JobSteps {
   std::vector<RankParts> ranks;  // by rank
   std::int64_t count = 0;        // steps of the rank that made most, without the first
+  std::int64_t recorded = 0;     // those among them that do not count, as a profiler recorded
   std::vector<double> seconds;   // of each step after warm-up, of the lowest rank
   std::vector<double> ends;
   Summary summary;  // of `seconds`
@@ -107,7 +110,7 @@ struct JobSteps {
   double mean_share(double RankParts::*of) const;
 };
 
-// Absent if no rank has made enough steps: 3. Steps of warm-up, a tenth and at most 10, do not count.
+// Absent if no rank has made enough steps that count: 3. Steps of warm-up, a tenth and at most 10, do not count.
 std::optional<JobSteps> steps_of_job(const std::vector<RankSteps>& ranks);
 // The same of steps that were chosen to be measured, at least one on each rank: none is warm-up.
 JobSteps steps_of_trace(std::vector<RankSteps> ranks);

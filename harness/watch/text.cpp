@@ -135,7 +135,7 @@ std::string end_text(const Shown& shown) {
     if (shown.cuda && shown.gpu_parts) text += "The parts are times of the GPUs, by events in their streams.\n";
     if (shown.cuda && !shown.gpu_parts)
       text += "The parts are times of the host: a GPU works behind it, so only waits are judged.\n";
-    text += findings_text(shown.found, shown.sound);
+    text += findings_text(shown.found, shown.sound) + shown.traced;
   } else {
     text += fmt::format("No steps: {}.\n", shown.why_no_steps);
   }

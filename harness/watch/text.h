@@ -22,6 +22,7 @@ struct Shown {
   bool cuda = false, gpu_parts = false;  // whether parts are times of the GPUs
   std::vector<Diagnosis> found = {};
   std::vector<std::string> sound = {};  // not_the_cause()
+  std::string traced = {};              // lines about recorded steps
   std::optional<double> items = {};     // per step, of all ranks
   std::string unit = "items";
   std::optional<double> flops = {};       // per step, of all ranks

@@ -2,6 +2,7 @@
 
 #include "harness/core/clock.h"
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 #include "harness/core/streams.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
@@ -34,6 +35,8 @@ constexpr double outside_seconds = 5.0;  // and at most at all other processes, 
 constexpr double hang_steps = 10;        // no step for so many medians,
 constexpr double min_hang_seconds = 10;  // and for so long, and the job hangs
 constexpr double stack_seconds = 0.5;    // that a rank has to write its stack
+// Instead of min_hang_seconds while a profiler may be writing its trace.
+constexpr double min_recorded_hang_seconds = 120;
 
 double own_cpu_seconds() {
   rusage use{};
@@ -147,7 +150,13 @@ class Watcher {
     }
     if (folder.empty()) remarks_.emplace_back("Not seen: steps: the hooks are not installed.");
     const std::string address = meeting_ ? meeting_->address() : "";
-    job_.emplace(request_.words, variables_with_hook(folder, address), signals_);
+    try {
+      if (request_.traces.read) traces_.emplace(std::filesystem::temp_directory_path() / "assay-traces");
+    } catch (const std::exception& error) {
+      remarks_.push_back(fmt::format("Not seen: recorded steps: {}.", error.what()));
+    }
+    job_.emplace(request_.words, variables_with_hook(folder, address, traces_ ? traces_->path().string() : ""),
+                 signals_);
     started_ = Clock::now();
     if (!job_->problem().empty()) {
       say("assay: watch: {}\n", job_->problem());
@@ -213,7 +222,10 @@ class Watcher {
     const auto& steps = ranks_.front()->steps();
     for (std::size_t i = steps.size() - std::min<std::size_t>(steps.size(), 100); i < steps.size(); ++i)
       all.push_back(steps[i].total);
-    return seconds - last_step_ > std::max(min_hang_seconds, hang_steps * median(all));
+    const bool recorded = std::ranges::any_of(
+        ranks_, [](const auto& rank) { return !rank->gone() && rank->recording().state == Recording::State::runs; });
+    return seconds - last_step_ >
+           std::max(recorded ? min_recorded_hang_seconds : min_hang_seconds, hang_steps * median(all));
   }
 
   void show_ranks() {
@@ -299,6 +311,7 @@ class Watcher {
       if (ended) job_->reap();
       if (!tell) return;
       tell_and_keep(seen, ended);
+      traces_.reset();  // a signal may end this process
     } catch (const std::exception& error) {
       say("assay: watch: {}\n", error.what());
       if (ended) job_->reap();
@@ -325,6 +338,9 @@ class Watcher {
     }
     const Surroundings around = surroundings(seen);
     if (seen.steps) seen.found = diagnose(*seen.steps, around);
+    Traces traces;
+    if (traces_) traces = traces_of(ranks_, traces_->path());
+    if (seen.steps) add_window(request_.traces, traces.files, around.cuda, seen);
     seen.watcher_cpus = own_cpu_seconds() / std::max(seen.seconds, 1e-9);
     Shown shown{.name = request_.name.empty() ? name_of_job(request_.words) : request_.name,
                 .seconds = seen.seconds,
@@ -341,6 +357,7 @@ class Watcher {
     if (seen.steps && seen.peak && request_.flops)
       shown.mfu = *request_.flops / seen.steps->summary.median / seen.peak->flops;
     if (seen.steps) shown.sound = not_the_cause(*seen.steps, around);
+    show_window(seen, traces.stood_still, shown);
     std::set<std::string> absent;
     for (const RankInfo& rank : seen.ranks)
       for (const auto& [name, why] : rank.absent) absent.insert(fmt::format("Not seen: {}: {}.", name, why));
@@ -351,12 +368,14 @@ class Watcher {
           fmt::format("{} of {} were seen here. All hosts together: assay watch --join DIR..., with each host's run",
                       plural(static_cast<std::int64_t>(seen.ranks.size()), "rank"), first->world));
     try {
-      write_record(request_, record_of(request_, seen));
-      write_part(request_.out, part_of(request_, seen, all_steps()));
+      write_record(request_, seen, record_of(request_, seen));
+      keep_traces(request_.out, request_.traces, traces);
+      write_part(request_.out, part_of(request_, seen, all_steps(), traces));
       shown.run = request_.out.string();
     } catch (const std::exception& error) {
       shown.remarks.push_back(fmt::format("No record: {}", error.what()));
     }
+    for (const std::string& remark : traces.remarks()) shown.remarks.push_back(remark);
     say_text(end_text(shown));
   }
 
@@ -370,6 +389,7 @@ class Watcher {
   std::optional<Looks> looks_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::vector<std::string> remarks_;
+  std::optional<TemporaryFolder> traces_;
   double looked_at_ = 0, last_step_ = 0;
   bool hang_told_ = false, told_ = false;
 };
@@ -383,7 +403,9 @@ ExitCode show_joined(const WatchRequest& given, const std::vector<std::filesyste
   WatchRequest& request = job.request;
   if (!given.name.empty()) request.name = given.name;
   request.labels = given.labels, request.out = given.out, request.command_line = given.command_line;
-  const Seen& seen = job.seen;
+  Seen& seen = job.seen;
+  const bool cuda = std::ranges::any_of(seen.ranks, &RankInfo::cuda);
+  if (seen.steps) add_window(given.traces, job.traces.files, cuda, seen);
   Shown shown{.name = request.name,
               .seconds = seen.seconds,
               .use = seen.use,
@@ -408,7 +430,9 @@ ExitCode show_joined(const WatchRequest& given, const std::vector<std::filesyste
     shown.remarks.push_back(
         record.flags.emplace_back(fmt::format("not all: {} of {} ranks are in none of these runs: {}", missing.size(),
                                               missing.size() + seen.ranks.size(), first_few(missing, 8))));
-  write_record(request, record);
+  write_record(request, seen, record);
+  show_window(seen, 0, shown);
+  for (const std::string& remark : job.traces.remarks()) shown.remarks.push_back(remark);
   shown.run = request.out.string();
   show_text(end_text(shown));
   return !missing.empty() || !seen.steps ? ExitCode::no_data : ExitCode::ok;

@@ -4,6 +4,7 @@
 #include "harness/core/error.h"
 #include "harness/process/foreground.h"
 #include "harness/watch/diagnosis.h"
+#include "harness/watch/window.h"
 
 #include <filesystem>
 #include <functional>
@@ -25,6 +26,7 @@ struct WatchRequest {
   std::filesystem::path out;  // the run directory to make
   // Finds the cheapest machine with such GPUs; may be empty.
   std::function<std::optional<CheapestGpu>(const SmallerGpu&)> cheapest;
+  TraceReader traces;                     // without `read` no steps are recorded
   std::vector<std::string> command_line;  // of this process
 };
 

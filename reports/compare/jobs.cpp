@@ -38,7 +38,7 @@ constexpr std::array<std::pair<std::string_view, const char*>, 10> part_names{
 std::optional<double> mean_span(const std::vector<const Entry*>& entries, std::string_view name) {
   double sum = 0;
   for (const Entry* entry : entries) {
-    const auto span = span_of(*entry->record, name);
+    const auto span = traced_span(*entry->record, name);
     if (!span || !std::isfinite(*span)) return std::nullopt;
     sum += *span;
   }

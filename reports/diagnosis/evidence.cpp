@@ -4,6 +4,7 @@
 #include "harness/json/json.h"
 #include "harness/runs/figures.h"
 #include "harness/runs/step_shares.h"
+#include "harness/runs/traced.h"
 #include "harness/statistics/slowest.h"
 #include "reports/roofline/roofs.h"
 #include "reports/summary/entry_samples.h"
@@ -367,9 +368,9 @@ EvidenceSet evidence_of(const Entry& entry, std::span<const Entry> of_run) {
           {"cpu_wait_share", cpu_wait_share(record)},
           {"stall_share", stall_share(entry)},
           {"distant_ranks_share", distant_ranks_share(entry)},
-          {"gpu_idle_share", share_of_step(record, span_of(record, "gpu_idle:step"), "a GPU, and --trace")},
+          {"gpu_idle_share", share_of_step(record, traced_span(record, "gpu_idle:step"), "a GPU, and --trace")},
           {"exposed_copies_share",
-           share_of_step(record, span_of(record, "exposed_copies"), "a trace of a GPU (assay import kineto)")},
+           share_of_step(record, traced_span(record, "exposed_copies"), "a trace of a GPU (assay watch, import kineto)")},
           {"ridge_ratio", ridge_ratio(entry, of_run)},
           {"precision_ratio", precision_ratio(entry, of_run)},
           {"fewer_threads_ratio", fewer_threads_ratio(entry, of_run)},

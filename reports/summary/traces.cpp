@@ -1,4 +1,4 @@
-// Imported traces: where the steps of GPUs go, the heaviest kernels, the collectives.
+// Imported traces and recorded steps: where the steps of GPUs go, the heaviest kernels, the collectives.
 #include "reports/summary/sections.h"
 
 #include "harness/core/text.h"
@@ -56,6 +56,10 @@ void add_gpu_parts(const Entry& entry, Bars& bars, Table& table) {
   add("", case_title(record));
   for (std::size_t i = 0; i < record.ranks.size() && i < max_ranks; ++i)
     add(fmt::format("rank {} ", record.ranks[i].rank), fmt::format("  rank {}", record.ranks[i].rank));
+  // The recorded steps of a watched job, whose other spans are of all its steps.
+  add("window ", fmt::format("{}, recorded steps", case_title(record)));
+  for (std::size_t i = 0; i < record.ranks.size() && i < max_ranks; ++i)
+    add(fmt::format("window rank {} ", record.ranks[i].rank), fmt::format("  rank {}", record.ranks[i].rank));
 }
 
 // Rate, intensity, share of the sheet's roof, and which roof that is.

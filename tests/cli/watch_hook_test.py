@@ -1,6 +1,7 @@
 """The hook of `assay watch` inside of a Python process, with this test in the watcher's place. The clock is made up: work,
 waits and the asynchronous device of the stand-in for torch advance it, so that every figure is exact."""
 
+import collections
 import json
 import mmap
 import os
@@ -9,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -50,6 +52,15 @@ for step, _ in enumerate(torch.utils.data.DataLoader(Samples(LOAD))):
         loss.item()
 """
 
+CPU_JOB = """
+optimizer = torch.optim.SGD([torch.Parameter(1.0)])
+for step, _ in enumerate(torch.utils.data.DataLoader(Samples(0.02))):
+    if "in_step" in globals(): in_step(step)
+    loss = torch.Tensor(1.0, optimizer.param_groups[0]["params"], 0.05)
+    loss.backward()
+    optimizer.step()
+"""
+
 
 class WatchHookTest(unittest.TestCase):
     def steps(self, code, env=None, **values):
@@ -68,11 +79,14 @@ class WatchHookTest(unittest.TestCase):
             with connection:
                 text, files, _, _ = socket.recv_fds(connection, 16384, 2)
                 out, errors = process.communicate(timeout=60)
+        self.maxDiff = None
         self.assertEqual((process.returncode, out, errors), (0, "", ""))
         pages = mmap.mmap(files[0], 0)
         for file in files:
             os.close(file)
         (count,) = struct.unpack_from("<Q", pages, 8)
+        state, self.stood_still = struct.unpack_from("<Qd", pages, 32)
+        self.window = (state, pages[128:640].rstrip(b"\0").decode())
         steps = [dict(zip(NAMES, STEP.unpack_from(pages, 4096 + i * STEP.size))) for i in range(count)]
         pages.close()
         return json.loads(text), steps
@@ -138,6 +152,96 @@ assert torch.Tensor.item is item
             self.assertAlmostEqual(step["data"], 0.02)
             self.assertAlmostEqual(step["backward"], 0.05)
             self.assertEqual(step["syncs"], 0)
+
+    # ---- steps that torch's profiler records
+
+    def recorded(self, code, env=None, **values):
+        """The numbers of the steps that count for nothing else, and the trace: its ranges, and its events by category."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        said, steps = self.steps(code, {"ASSAY_WATCH_TRACES": folder.name, **(env or {})}, **values)
+        left_out = [number for number, step in enumerate(steps, 1) if step["parts"] == 2]
+        if self.window[0] != 2:
+            self.assertEqual(os.listdir(folder.name), [])
+            return said, left_out, None
+        self.assertEqual(os.listdir(folder.name), [self.window[1]])
+        with open(pathlib.Path(folder.name) / self.window[1]) as file:
+            events = json.load(file)["traceEvents"]
+        ranges = [(one["name"], one["dur"] / 1e6) for one in events if one["name"].startswith("ProfilerStep#")]
+        return said, left_out, (ranges, collections.Counter(one["cat"] for one in events))
+
+    def test_three_steps_are_recorded(self):
+        _, left_out, (ranges, events) = self.recorded(CPU_JOB)
+        self.assertEqual(left_out, [11, 12, 13, 14, 15])
+        self.assertEqual([name for name, _ in ranges], ["ProfilerStep#12", "ProfilerStep#13", "ProfilerStep#14"])
+        for _, seconds in ranges:
+            self.assertAlmostEqual(seconds, 0.07)
+        self.assertEqual(events, {"cpu_op": 3, "user_annotation": 3 + 3 + 3})
+        self.assertGreater(self.stood_still, 0)
+        self.assertEqual(self.recorded(CPU_JOB, STEPS=14)[1:], ([11, 12, 13], None))
+        self.assertEqual(self.window, (1, ""))
+
+    def test_of_a_gpu_its_kernels_too(self):
+        _, left_out, (ranges, events) = self.recorded(JOB, LOAD=0.0, ITEM=True, CAPTURE=False)
+        self.assertEqual((left_out, len(ranges)), ([11, 12, 13, 14, 15], 3))
+        self.assertEqual(events["kernel"], 3 * 4)
+        self.recorded(JOB, LOAD=0.0, ITEM=True, CAPTURE=True)
+        self.assertEqual(self.window, (3, "a CUDA graph was being captured"))
+
+    def test_a_job_that_profiles_itself_is_left_alone(self):
+        """Its own profiler sees what it would see without ours, whenever it begins: also while ours is prepared or runs."""
+        for begins, ends, left_out in ((3, 5, []), (3, 20, []), (11, 12, [11]), (12, 14, [11, 12]), (13, 14, [11, 12, 13]),
+                                       (20, 21, [11, 12, 13, 14, 15])):
+            for kind in ("torch.profiler.profile()", "torch.autograd.profiler.profile()"):
+                with self.subTest(begins=begins, kind=kind):
+                    _, out, trace = self.recorded(f"""
+own = {kind}
+def in_step(step):
+    if step == {begins}: own.__enter__()
+    if step == {ends}: own.__exit__(None, None, None)
+{CPU_JOB}
+events = getattr(own, "profiler", own).events
+assert len([one for one in events if one["cat"] == "cpu_op"]) == {ends} - {begins}, events
+""")
+                    self.assertEqual((out, trace is None), (left_out, begins < 20))
+                    if begins < 20:
+                        self.assertEqual(self.window, (3, "the job profiles itself"))
+
+    def test_what_ends_it(self):
+        thread = """
+import threading
+def in_step(step):
+    if step == 13:
+        thread = threading.Thread(target=lambda: torch.autograd.profiler._prepare_profiler(None, None))
+        thread.start(), thread.join()
+"""
+        fork = """
+def in_step(step):
+    if step == 13:
+        if os.fork() == 0:
+            assert torch.autograd.profiler._events is None
+            os._exit(0)
+        assert os.wait()[1] == 0
+"""
+        for code, why, env in ((thread, "the job profiles itself", None), (fork, "the job forked while its steps were recorded", None),
+                               ("import sys; sys.modules['torch.profiler'] = None", "ModuleNotFoundError: ", None),
+                               ("def refuse(path): raise OSError('a full disk')\n"
+                                "torch.profiler.profile.export_chrome_trace = lambda *_: refuse(0)", "OSError: a full disk", None)):
+            with self.subTest(why=why):
+                _, left_out, _ = self.recorded("import os\n" + code + CPU_JOB)
+                self.assertEqual(self.window[0], 3)
+                self.assertTrue(self.window[1].startswith(why), self.window)
+                self.assertEqual(left_out[0], 11)
+
+    def test_a_torch_with_other_profilers(self):
+        said, left_out, _ = self.recorded(CPU_JOB, {"STANDIN_OLD_PROFILER": "1"})
+        self.assertIn("_prepare_profiler", said["absent"]["window"])
+        self.assertEqual((left_out, self.window[0]), ([], 0))
+
+    def test_not_without_a_folder(self):
+        self.steps(CPU_JOB + "assert torch.autograd.profiler._enable_profiler.__name__ == '_enable_profiler'\n"
+                             "assert not hasattr(torch.autograd.profiler._enable_profiler, '__wrapped__')\n")
+        self.assertEqual(self.window, (0, ""))
 
 
 if __name__ == "__main__":

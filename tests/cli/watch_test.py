@@ -147,6 +147,63 @@ class WatchTest(AssayCase):
         self.assertEqual(self.assay("compare", "--base", "out", "--head", "out").returncode, 0)
         self.assertRegex(self.assay("report", "out").stdout, r"(?m)^mine  ")
 
+    # ---- the steps that torch's profiler records
+
+    def test_three_steps_are_recorded(self):
+        scratch = self.dir / "scratch"
+        scratch.mkdir()
+        done = self.watch(*self.ranks("--steps", "60", "--slow-rank", "1", "--late", "0.02"), env={"TMPDIR": str(scratch)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"(?m)^steps 12 to 14, recorded by torch.profiler, took [\d.]+ times as long as others$")
+        self.assertRegex(done.stderr, r"(?m)^operators .* of a step in \d.* x aten::mm$")
+        self.assertRegex(done.stderr, r"gloo:all_reduce: 1\.\d x .* to transfer, .* for the last rank \(1 in \d+ %\)")
+        self.assertRegex(done.stderr, r"5 steps left out of all other figures: they were recorded, or waited for the profiler \(")
+        self.assertIn("59 steps of", done.stderr)
+        self.assertEqual(done.stderr.count("the others wait for rank 1"), 1)
+        (record,) = self.records()
+        labels = record["labels"]
+        self.assertEqual((labels["steps"], labels["steps_left_out"], labels["traced_steps"]), ("59", "5", "12 to 14"))
+        self.assertEqual(record["samples"]["count"], 59 - 5 - 5)   # a tenth is warm-up
+        trace = json.loads((self.dir / "out" / "run.json").read_text())["trace"]
+        self.assertFalse(trace["kernels"])
+        self.assertIn("aten::mm", [use["name"] for use in trace["uses"]])
+        self.assertEqual(trace["collectives"][0]["last"], 1)
+        report = self.assay("report", "out").stdout
+        self.assertIn("The heaviest operators of a step", report)
+        # The traces are kept, as the profiler has written them.
+        kept = [str(self.dir / "out" / "traces" / f"rank{rank}.json.gz") for rank in range(2)]
+        imported = self.assay("import", "kineto", *kept, "--out", "imported")
+        self.assertEqual(imported.returncode, 0, imported.stderr)
+        self.assertIn("2 ranks · 3 steps of", imported.stdout)
+        self.assertEqual(self.assay("compare", "--base", "out", "--head", "out").returncode, 0)
+        self.assertEqual(os.listdir(scratch), [])
+
+    def test_what_has_no_trace_is_said(self):
+        done = self.job("--steps", "60", options=("--out", "off", "--no-window"))
+        self.assertEqual((done.returncode, "record" in done.stderr.lower(), "left out" in done.stderr), (0, False, False))
+        self.assertNotIn("traced_steps", self.records("off")[0]["labels"])
+        self.assertIn("No steps were recorded: it made 14 steps, and the last of 15 ends it.",
+                      self.job("--steps", "14", options=("--out", "short")).stderr)
+        done = self.watch(*self.ranks("--steps", "40"), options=("--out", "cut"), env={"STANDIN_CUT_TRACE": "1"})
+        self.assertIn("Not seen: the trace of rank 1: was cut off", done.stderr)
+        self.assertIn("x aten::mm", done.stderr)
+        done = self.job("--steps", "40", options=("--out", "old"), env={"STANDIN_OLD_PROFILER": "1"})
+        self.assertIn("Not seen: window: AttributeError: ", done.stderr)
+        self.assertIn("39 steps of", done.stderr)
+
+    def test_the_recorded_steps_of_a_gpu(self):
+        done = self.job("--cuda", "--item", "--steps", "60", "--copy", "0.01", "--forward", "0.01", "--backward", "0.03")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"(?m)^GPU +\|compute \d+%")
+        self.assertRegex(done.stderr, r"for \d+ % of a step the GPU only copies\n +-> 100 % of it from or to pageable memory")
+        self.assertRegex(done.stderr, r"(?m)^kernels .* x gemm_kernel$")
+        (record,) = self.records()
+        spans = dict(record["spans"])
+        self.assertAlmostEqual(spans["window exposed_copies"], 0.01, delta=0.001)
+        self.assertAlmostEqual(spans["window compute"], 0.04, delta=0.001)
+        self.assertGreater(spans["backward"], 0.025)   # of all steps, as without
+        self.assertIn("What the GPUs do in a step", self.assay("report", "out").stdout)
+
     def test_some_time_only(self):
         done = self.job("--steps", "500", "--pause", "0.01", options=("--out", "out", "--for", "3s"))
         self.assertEqual(done.returncode, 0)
@@ -190,6 +247,7 @@ class WatchTest(AssayCase):
         done = self.assay("watch", "--join", "host0", "host1", "--out", "both", "--name", "mine")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("mine · 2 ranks", done.stdout)
+        self.assertRegex(done.stdout, r"steps 12 to 14, recorded by torch.profiler, .*\noperators .*\n(.*\n)+gloo:all_reduce: ")
         self.assertRegex(done.stdout, rf"the others wait for rank 1 on {re.escape(socket.gethostname())}: its backward pass")
         (record,) = self.records("both")
         self.assertEqual([rank["rank"] for rank in record["ranks"]], [0, 1])

@@ -17,7 +17,7 @@ PYTHON = os.environ.get("ASSAY_TORCH_PYTHON", sys.executable)
 
 # What the hook uses: a path from torch, and whether it is a class, a function or a value.
 ASK = """
-import inspect, json, sys
+import inspect, json, sys, tempfile
 import torch, torch.distributed
 from torch.utils.data import dataloader
 from torch.optim import optimizer
@@ -27,6 +27,11 @@ names = {"version": torch.__version__, "threads": torch.get_num_threads, "backwa
          "post": optimizer.register_optimizer_step_post_hook, "iterator": dataloader._BaseDataLoaderIter,
          "next": dataloader._BaseDataLoaderIter.__next__, "loader": dataloader.DataLoader,
          "iter": dataloader.DataLoader.__iter__, "available": torch.distributed.is_available, "work": c10d.Work,
+         "prepare": torch.autograd.profiler._prepare_profiler, "enable": torch.autograd.profiler._enable_profiler,
+         "profile": torch.profiler.profile, "prepare_trace": torch.profiler.profile.prepare_trace,
+         "start_trace": torch.profiler.profile.start_trace, "stop_trace": torch.profiler.profile.stop_trace,
+         "export": torch.profiler.profile.export_chrome_trace, "range": torch.profiler.record_function,
+         "cpu": torch.profiler.ProfilerActivity.CPU, "cuda": torch.profiler.ProfilerActivity.CUDA,
          "wait": c10d.Work.wait, "all_reduce": c10d.all_reduce, "barrier": c10d.barrier, "broadcast": c10d.broadcast}
 kinds = {name: "class" if inspect.isclass(what) else "call" if callable(what) else "value" for name, what in names.items()}
 same = {name: getattr(torch.distributed, name) is getattr(c10d, name) for name in ("all_reduce", "barrier", "broadcast")}
@@ -42,6 +47,33 @@ loss = (parameter * 2).sum() if real else torch.Tensor(1.0, [parameter])
 loss.backward()
 handle.remove()
 steps.step()
+
+# A profile as the hook makes one: what is called, and the ranges of its trace.
+def noticed(name):
+    call = getattr(torch.autograd.profiler, name)
+    setattr(torch.autograd.profiler, name, lambda *given, **named: (seen.append(name), call(*given, **named))[1])
+noticed("_prepare_profiler"), noticed("_enable_profiler")
+with torch.autograd.profiler.profile():
+    pass
+own = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True)
+own.prepare_trace()
+own.start_trace()
+step = torch.profiler.record_function("ProfilerStep#7")
+step.__enter__()
+for batch in dataloader.DataLoader([1.0, 2.0]):
+    steps.step()
+loss = (parameter * 2).sum() if real else torch.Tensor(1.0, [parameter])
+loss.backward()
+step.__exit__(None, None, None)
+own.stop_trace()
+with tempfile.TemporaryDirectory() as folder:
+    own.export_chrome_trace(folder + "/trace.json")
+    trace = json.load(open(folder + "/trace.json"))
+seen += sorted({(one["cat"], one["name"].split(":")[0]) for one in trace["traceEvents"] if one.get("cat") in ("user_annotation", "cpu_op")
+                and not one["name"].startswith(("aten", "Optimizer.zero", "detach")) and "Backward0" not in one["name"].split(":")[0]})
+seen.append([type(trace[name]).__name__ for name in ("baseTimeNanoseconds", "host_name", "deviceProperties")])
+(one,) = [one for one in trace["traceEvents"] if one["name"] == "ProfilerStep#7" and one["ph"] == "X"]
+seen.append(sorted(name for name in one if name in ("ts", "dur", "tid", "pid", "cat")))
 print(json.dumps([kinds, same, seen, type(steps.param_groups[0]["params"]).__name__, parameter.is_cuda]))
 """
 
@@ -109,6 +141,8 @@ class WatchTorch(AssayCase):
             self.assertEqual(done.stdout, alone.stdout)
             self.assertIn("149 steps", done.stderr)
             self.assertNotIn("Not seen", done.stderr)
+            self.assertRegex(done.stderr, r"steps 12 to 14, recorded by torch.profiler.*\noperators ")
+            self.assertNotRegex(done.stderr, "USDT|ERROR")   # of Kineto, which writes to the job's stderr
 
     def test_the_parts_and_a_starved_job(self):
         job = self.write("train.py", JOB)
@@ -118,6 +152,46 @@ class WatchTorch(AssayCase):
         for part in ("forward", "backward", "optimizer"):
             self.assertGreater(spans[part], 0)
         self.assertIn("waits for data", done.stderr)
+
+    def test_a_profiler_of_the_jobs_own(self):
+        """Whenever it begins, it sees what it sees without ours."""
+        for first in (3, 11, 13, 30):
+            job = self.write("train.py", JOB.replace("    loss = (model", f"""
+    if step == {first}:
+        own = torch.profiler.profile()
+        own.__enter__()
+    if step == {first} + 5:
+        own.__exit__(None, None, None)
+        print(sum(one.count for one in own.key_averages() if one.key == "aten::addmm"))
+    loss = (model""", 1))
+            done = self.watch(PYTHON, job, out=f"own{first}")
+            self.assertEqual(done.stdout.split()[0], "10")
+            self.assertEqual("No steps were recorded: the job profiles itself." in done.stderr, first < 30, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+    def test_workers_that_are_forked_while_steps_are_recorded(self):
+        job = self.write("train.py", JOB.replace("    loss = (model", """
+    if step == 12:
+        assert sum(one.item() for one in DataLoader([1.0, 2.0], num_workers=2)) == 3
+    loss = (model""", 1))
+        done = self.watch(PYTHON, job)
+        self.assertIn("No steps were recorded: the job forked while its steps were recorded.", done.stderr)
+
+    def test_the_parts_are_those_of_torchs_profiler(self):
+        """Of one job, as shares of a step: all steps by the hooks, and three by the profiler."""
+        job = self.write("train.py", JOB.replace("(64, 256)", "(64, 4096)").replace("(256, 64)", "(4096, 64)").replace(
+            "batch_size=8", "batch_size=8 * 4").replace("8 * 150", "8 * 4 * 60"))
+        launcher = [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29757", job]
+        self.watch(*launcher, LOAD="0.01", OMP_NUM_THREADS="1")
+        kept = [str(self.dir / "out" / "traces" / f"rank{rank}.json.gz") for rank in range(2)]
+        self.assertEqual(self.assay("import", "kineto", *kept, "--out", "imported").returncode, 0)
+        shares = []
+        for run in ("out", "imported"):
+            spans = dict(self.records(run)[0]["spans"])
+            parts = [spans[name] for name in ("data_wait", "forward", "backward", "optimizer", "exposed_communication")]
+            shares.append([part / sum(parts) for part in parts])
+        for watched, traced in zip(*shares):
+            self.assertAlmostEqual(watched, traced, delta=0.05, msg=shares)
 
     def test_a_rank_that_is_slow_in_backward_is_named(self):
         job = self.write("train.py", JOB)

@@ -31,7 +31,7 @@ def main():
                           ("skip-barrier", -1), ("parameters", 4)):
         parser.add_argument("--" + name, type=int, default=default)
     for name, default in (("forward", 0.002), ("backward", 0.004), ("load", 0.0), ("decode", 0.0), ("late", 0.0),
-                          ("pause", 0.0), ("stop-after", 0.0)):
+                          ("pause", 0.0), ("stop-after", 0.0), ("copy", 0.0)):
         parser.add_argument("--" + name, type=float, default=default)
     parser.add_argument("--late-in", default="backward")
     parser.add_argument("--save", default=os.devnull)
@@ -52,6 +52,8 @@ def main():
         optimizer.step()   # what a child does is none of the job's steps
         os._exit(0)
     for step, samples in enumerate(DataLoader(Samples(options), options.batch, options.workers)):
+        if options.copy:
+            torch.cuda.copy(options.copy)
         work(options.forward + (late if options.late_in == "forward" else 0))
         value = sum(one.value for one in parameters) + sum(samples)
         loss = torch.Tensor(value, parameters, options.backward + (late if options.late_in == "backward" else 0))

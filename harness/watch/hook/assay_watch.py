@@ -16,6 +16,7 @@ import threading
 import time
 
 from assay_marks import FORWARD, Marks
+from assay_window import Window
 
 # As harness/watch/ranks.cpp reads them.
 MAGIC = 0x3259535341
@@ -66,6 +67,7 @@ class Steps:
         self.synced = 0.0
         self.syncing = False
         self.autocast = None
+        self.window = Window()     # of steps that are recorded
 
     # ---- what the watcher sees
 
@@ -206,7 +208,8 @@ class Steps:
             ready = self.ready_seconds()
         else:
             self.number += 1
-            told = (cpu - self.cpu, ready - self.ready, 1.0 if self.on else 0.0, self.backwards, self.synced, self.syncs)
+            parts = 2.0 if self.window.disturbed else 1.0 if self.on else 0.0
+            told = (cpu - self.cpu, ready - self.ready, parts, self.backwards, self.synced, self.syncs)
             if not self.told_by_gpu((end, told)):
                 self.write(end, end - self.began, self.parts, told)
         self.began, self.cpu, self.ready = end, cpu, ready
@@ -214,7 +217,9 @@ class Steps:
         self.backwards = self.syncs = 0
         self.synced = 0.0
         block = self.number // BLOCK
-        self.on = (block >= BLOCKS or block % 2 == 0) and self.memory[COMMAND] == 0
+        stopped = self.memory[COMMAND] != 0
+        self.on = (block >= BLOCKS or block % 2 == 0) and not stopped
+        self.window.step_ended(self, stopped)
 
     def write(self, end, seconds, parts, told):
         STEP.pack_into(self.memory, STATE_BYTES + (self.count % CAPACITY) * STEP.size, end, seconds, *parts, *told)
@@ -353,6 +358,7 @@ class Steps:
         self.on = False
         self.thread = None
         self.marks = None
+        self.window.ended = True
         self.main = self
         self.began = None
         self.memory = None
@@ -375,7 +381,7 @@ def number_of(name):
 def attach(torch):
     """Sets every hook that this torch allows."""
     steps = Steps()
-    os.register_at_fork(after_in_child=steps.forget)
+    os.register_at_fork(before=steps.window.before_fork, after_in_child=steps.forget)
 
     def layer(name, put):
         try:
@@ -435,7 +441,7 @@ def attach(torch):
 
     for name, put in (("steps", optimizers), ("backward", backward), ("data_wait", loaders),
                       ("collectives", collectives), ("checkpoints", checkpoints),
-                      ("autocast", autocast)):
+                      ("autocast", autocast), ("window", steps.window.attach)):
         layer(name, put)
 
 

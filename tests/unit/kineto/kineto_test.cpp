@@ -1,16 +1,20 @@
 // Traces of the PyTorch profiler: reading, the parts of steps by hand-computed values, jobs of several ranks.
 #include "harness/core/error.h"
 #include "harness/json/json.h"
+#include "harness/kineto/gzip.h"
 #include "harness/kineto/job.h"
 #include "harness/kineto/parts.h"
 #include "harness/kineto/reader.h"
 #include "harness/kineto/record.h"
+#include "harness/kineto/window.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <zlib.h>
 
 #include <array>
+#include <filesystem>
+#include <fstream>
 
 namespace assay::kineto {
 namespace {
@@ -342,6 +346,45 @@ TEST(KinetoJob, CopiesAndLaunchesThatAGpuWaitsFor) {
   EXPECT_EQ(job.found[1].rule, "copy-bound");
   EXPECT_THAT(job.found[1].change, HasSubstr("100 % of it from or to pageable memory -> pin_memory=True"));
   EXPECT_THAT(not_the_cause(job), ElementsAre("data (0.0 %)"));
+}
+
+// Of a watched job whose steps take 80 us, and 100 us while they are recorded.
+TEST(KinetoWindow, TellsWhatOnlyATraceTells) {
+  std::vector<std::string> events;
+  for (int i = 12; i < 15; ++i) {
+    events.push_back(profiler_step(i, 100.0 * i, 100));
+    events.push_back(event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 100.0 * i, 20));
+    events.push_back(kernel("mm", 100.0 * i + 20, 59));
+  }
+  const std::filesystem::path folder = testing::TempDir();
+  std::ofstream(folder / "whole.json") << document(events);
+  std::ofstream(folder / "cut.json") << document(events).substr(0, 700);
+  compress(folder / "whole.json", folder / "rank0.json.gz");
+  watch::JobSteps steps;
+  steps.summary.median = 80e-6;
+  const auto window = trace_reader().read(
+      {{0, "", folder / "rank0.json.gz"}, {1, "", folder / "cut.json"}, {2, "", folder / "none"}}, steps, true);
+  EXPECT_EQ(window.steps, "12 to 14");
+  ASSERT_EQ(window.found.size(), 1u);  // not launch-bound: its host is 21 us longer, 20 of which are the profiler's
+  EXPECT_EQ(window.found[0].rule, "copy-bound");
+  EXPECT_EQ(window.spans.size(), 5u);
+  for (const auto& [name, seconds] : window.spans)
+    if (name == "window gpu_idle:step") EXPECT_NEAR(seconds, 1e-6, 1e-9);
+  EXPECT_THAT(window.text, HasSubstr("steps 12 to 14, recorded by torch.profiler, took 1.25 times as long as others"));
+  EXPECT_THAT(window.text, HasSubstr("59 us of a step in 1.0 x mm"));
+  EXPECT_EQ(window.trace.at("uses").size(), 2u);
+  EXPECT_THAT(window.remarks, ElementsAre(HasSubstr("Not seen: the trace of rank 1: was cut off"),
+                                          "Not seen: the trace of rank 2: cannot be opened"));
+
+  std::ofstream(folder / "cpu.json") << document({profiler_step(12, 0, 100), event("cpu_op", "aten::mm", 10, 50)});
+  const auto host = trace_reader().read({{0, "", folder / "cpu.json"}}, steps, true);
+  EXPECT_THAT(host.remarks, ElementsAre(HasSubstr("Not seen: kernels: the traces have none")));
+  EXPECT_TRUE(host.found.empty() && host.spans.empty());
+  EXPECT_THAT(host.text, HasSubstr("aten::mm"));
+  const auto none = trace_reader().read({{0, "", folder / "cut.json"}}, steps, false);
+  EXPECT_TRUE(none.text.empty() && none.steps.empty() && none.trace.is_null());
+  EXPECT_THROW(compress(folder / "none", folder / "copy"), Error);
+  EXPECT_THROW(compress(folder / "cpu.json", folder / "no" / "folder"), Error);
 }
 
 TEST(KinetoJob, FilesThatAreNoRanksOfOneJobAreRefused) {

@@ -81,10 +81,13 @@ TEST(WatchJob, OptionsOfPythonThatSkipTheHook) {
 
 TEST(WatchJob, TheHooksComeFirstInPythonsPath) {
   ::setenv("PYTHONPATH", "/mine", 1);
-  EXPECT_EQ(variables_with_hook("/hook", "address").at("PYTHONPATH"), "/hook:/mine");
-  EXPECT_EQ(variables_with_hook("", "address").at("PYTHONPATH"), "/mine");
-  ::unsetenv("PYTHONPATH");
-  EXPECT_EQ(variables_with_hook("/hook", "address").at("PYTHONPATH"), "/hook");
+  ::setenv("ASSAY_WATCH_TRACES", "/of/a/watch/around/this", 1);
+  EXPECT_EQ(variables_with_hook("/hook", "address", "").at("PYTHONPATH"), "/hook:/mine");
+  EXPECT_FALSE(variables_with_hook("/hook", "address", "").contains("ASSAY_WATCH_TRACES"));
+  EXPECT_EQ(variables_with_hook("/hook", "address", "/traces").at("ASSAY_WATCH_TRACES"), "/traces");
+  EXPECT_EQ(variables_with_hook("", "address", "").at("PYTHONPATH"), "/mine");
+  ::unsetenv("PYTHONPATH"), ::unsetenv("ASSAY_WATCH_TRACES");
+  EXPECT_EQ(variables_with_hook("/hook", "address", "").at("PYTHONPATH"), "/hook");
 }
 
 TEST(WatchJob, AJobIsCalledByItsScript) {

@@ -150,6 +150,36 @@ TEST(WatchSteps, StepsOfBlocksWithoutHooksTellTheOverhead) {
   EXPECT_FALSE(steps_of_job({rank_of(0, 30)})->overhead);  // too few steps to tell
 }
 
+// A profiler recorded on one rank, so the other waited; blocks of 25 steps with all hooks and with fewer took turns.
+TEST(WatchSteps, StepsThatAProfilerRecordedCountForNothing) {
+  std::vector<RankSteps> ranks = with_late(2, 1, 0.03);
+  for (RankSteps& rank : ranks)
+    for (std::size_t i = 25; i < 300; ++i)
+      if (i / 25 % 2 == 1) rank.steps[i].parts = false, rank.steps[i].total *= 0.98;
+  ranks[0].steps[200].total += 5, ranks[0].steps[201].total += 5;
+  const auto without = steps_of_job(ranks);
+  for (std::size_t i = 10; i < 15; ++i) {
+    for (RankSteps& rank : ranks) rank.steps[i].total += 3, rank.steps[i].backward += 3;
+    ranks[1].steps[i].recorded = true;
+  }
+  const auto job = steps_of_job(ranks);
+  ASSERT_TRUE(without && job && job->overhead && job->straggler);
+  EXPECT_EQ(job->recorded, 5);
+  EXPECT_EQ(without->recorded, 0);
+  EXPECT_EQ(job->count, without->count);
+  EXPECT_EQ(job->seconds.size() + 5, without->seconds.size());
+  EXPECT_EQ(job->ends.size(), job->seconds.size());
+  EXPECT_EQ(job->summary.median, without->summary.median);
+  EXPECT_NEAR(job->overhead->share, without->overhead->share, 1e-12);
+  EXPECT_NEAR(part_of(*job, Part::backward), part_of(*without, Part::backward), 1e-12);
+  EXPECT_NEAR(job->straggler->saved, without->straggler->saved, 1e-12);
+  EXPECT_EQ(job->stalls.count, 2);
+  EXPECT_EQ(job->stalls.first, without->stalls.first);  // by their numbers in the job
+  EXPECT_EQ(job->stalls.last, 202);
+  for (Step& step : ranks[0].steps) step.recorded = true;
+  EXPECT_FALSE(steps_of_job(ranks));
+}
+
 TEST(WatchSteps, StallsHaveTheirPeriod) {
   RankSteps rank = rank_of(0);
   for (std::size_t i = 19; i < many; i += 20) rank.steps[i].total += 0.5;

@@ -2,7 +2,7 @@
 
 from torch.distributed import distributed_c10d
 from torch.distributed.distributed_c10d import (Work, all_reduce, barrier, broadcast, destroy_process_group,  # noqa: F401
-                                                init_process_group)
+                                                init_process_group, is_initialized)
 
 
 def is_available():

@@ -21,11 +21,13 @@ def register_optimizer_step_post_hook(hook):
 def _with_hooks(step):
     @functools.wraps(step)
     def wrapper(self, *args, **kwargs):
-        for hook in list(_pre.values()):
-            hook(self, args, kwargs)
-        result = step(self, *args, **kwargs)
-        for hook in list(_post.values()):
-            hook(self, args, kwargs)
+        from torch.autograd.profiler import record_function
+        with record_function(f"Optimizer.step#{type(self).__name__}.step"):
+            for hook in list(_pre.values()):
+                hook(self, args, kwargs)
+            result = step(self, *args, **kwargs)
+            for hook in list(_post.values()):
+                hook(self, args, kwargs)
         return result
     return wrapper
 

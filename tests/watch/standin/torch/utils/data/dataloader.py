@@ -2,6 +2,8 @@
 
 import multiprocessing
 
+from torch.autograd.profiler import record_function
+
 
 class _BaseDataLoaderIter:
     def __init__(self, loader):
@@ -15,7 +17,8 @@ class _BaseDataLoaderIter:
         if self.at >= len(self.loader):
             raise StopIteration
         self.at += 1
-        return self._next_data(self.at - 1)
+        with record_function(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
+            return self._next_data(self.at - 1)
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
