@@ -27,10 +27,10 @@ Source bytes_of(const std::filesystem::path& path) {
   const auto file = std::make_shared<std::ifstream>(path, std::ios::binary);
   if (!*file) throw Error("cannot be opened");
   return [file](std::string& text) {
-    constexpr std::size_t part_bytes = 1u << 20;
+    constexpr std::size_t read_bytes = 1u << 20;
     const std::size_t had = text.size();
-    text.resize(had + part_bytes);
-    file->read(text.data() + had, static_cast<std::streamsize>(part_bytes));
+    text.resize(had + read_bytes);
+    file->read(text.data() + had, static_cast<std::streamsize>(read_bytes));
     text.resize(had + static_cast<std::size_t>(file->gcount()));
     return text.size() > had;
   };
