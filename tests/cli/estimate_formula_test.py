@@ -114,8 +114,7 @@ class EstimateByFormula(AssayCase):
         self.assertEqual(kept[:3], sorted(kept[:3], reverse=True))
         self.assertEqual(kept[3:], sorted(kept[3:], reverse=True))
         self.assertEqual(len(set(kept)), 6)
-        for name in ("mixtral-8x7b", "qwen3-30b-a3b", "gemma-2-2b"):
-            self.assertEqual(self.estimate(self.config(name), "engine=torch,seq=512")["engine"], "torch")
+        self.assertEqual(self.estimate(self.config("gemma-2-2b"), "engine=torch,seq=512")["engine"], "torch")
 
     def test_what_would_fit_in_pytorch_does(self):
         asked = {"engine": "torch", "micro_batch": "4", "seq": "4096"}
@@ -177,8 +176,7 @@ class EstimateByFormula(AssayCase):
         refused("engine=torch,offload=weights", "use offload=none")
         refused("engine=torch,tp=2", "use tp=1")
         refused("engine=torch,dp=2,zero=1", "use zero=3")
-        refused("engine=torch", "falcon", "use engine=assay", model=self.config("falcon-7b"))
-        refused("engine=torch,method=lora", "use lora_targets=attention", model=self.config("mixtral-8x7b"))
+        refused("engine=torch", "mixtral", "use engine=assay", model=self.config("mixtral-8x7b"))
         refused("methd=lora", 'did you mean "method"')
         refused("method=lora,seq=1000000", "beyond the model's", "nearest is seq=")
         refused("method=lora,micro_batch=1000000000,seq=4096", "beyond what can be counted")

@@ -1,6 +1,6 @@
 """The tensors of `assay estimate --set engine=torch` against what torch's own memory tracker counts: of 11 architectures
 {full, LoRA, FSDP2} x {none, full recomputation}, selective recomputation on one rank and under FSDP2, LoRA under FSDP2; the same of
-experts and of capped scores. Needs torch, transformers and peft (ASSAY_HF_PYTHON, default: this Python).
+capped scores. Needs torch, transformers and peft (ASSAY_HF_PYTHON, default: this Python).
 usage: torch_memory_test.py [--rewrite]: writes every fourth of torch's figures to tests/architectures/torch.json, which a unit
 test holds the planner against."""
 import json
@@ -34,12 +34,7 @@ CONFIGS = [
 ]
 LATER_CONFIGS = [
     {"model_type": "gemma2", **DENSE, "num_key_value_heads": 4, "intermediate_size": 3072, "head_dim": 64, "sliding_window": 256},
-    {"model_type": "mixtral", **DENSE, "num_key_value_heads": 2, "intermediate_size": 1024, "num_local_experts": 8,
-     "num_experts_per_tok": 2},
-    {"model_type": "qwen3_moe", **DENSE, "num_key_value_heads": 2, "head_dim": 64, "intermediate_size": 1536,
-     "moe_intermediate_size": 256, "num_experts": 16, "num_experts_per_tok": 4},
 ]
-EXPERTS = {"mixtral", "qwen3_moe"}
 METHODS = [("full", 1), ("lora", 1), ("full", 8)]
 RECOMPUTED = ("none", "full", "selective")
 FEW_CLASSES = 1000  # so that layers, not the loss, have the peak
@@ -78,8 +73,6 @@ def planned(case, folder):
     settings = (f"engine=torch,micro_batch={case['micro_batch']},seq={case['seq']},precision={case['precision']},"
                 f"method={case['method']},checkpointing={case['recompute']},dp={case['ranks']},"
                 f"zero={3 if case['ranks'] > 1 else 0}")
-    if case["method"] == "lora" and case["config"]["model_type"] in EXPERTS:
-        settings += ",lora_targets=attention"
     told = subprocess.run([ASSAY, "estimate", str(file), "--set", settings, "--json"], capture_output=True, text=True, check=False)
     if told.returncode != 0:
         raise SystemExit(f"{case}: {told.stderr}")
@@ -114,7 +107,7 @@ def main():
     sizes = [abs(error) for error in errors]
     median, worst = statistics.median(sizes), max(sizes)
     print(f"{len(errors)} configurations: median {100 * median:.1f} %, worst {100 * worst:.1f} %")
-    return 1 if median > MAX_MEDIAN or worst > MAX_WORST or len(errors) < 100 else 0
+    return 1 if median > MAX_MEDIAN or worst > MAX_WORST or len(errors) < 105 else 0
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ Variable EagerModel::attention(const Variable& x, const Attention& a) {
     q = linear(x, next_matrix(), transposed);
     k = linear(x, next_matrix(), transposed);
     v = linear(x, next_matrix());
-    if (model_.type.starts_with("qwen3") || model_.type == "gemma3_text") q = rms_norm(q, queries), k = rms_norm(k, keys);
+    if (model_.type == "qwen3" || model_.type == "gemma3_text") q = rms_norm(q, queries), k = rms_norm(k, keys);
   }
   if (rotates(model_)) {
     Variable turned = rotated(q, queries), other = rotated(k, keys);

@@ -19,8 +19,8 @@ bool is_gemma(const Architecture& model) { return model.type.starts_with("gemma"
 }  // namespace
 
 std::vector<std::string> eager_types() {
-  return {"bert",    "gemma",   "gemma2", "gemma3_text", "gpt2",  "gpt_neox",  "llama",
-          "mistral", "mixtral", "phi3",   "qwen2",       "qwen3", "qwen3_moe", "roberta"};
+  return {"bert",  "gemma",   "gemma2", "gemma3_text", "gpt2",  "gpt_neox",
+          "llama", "mistral", "phi3",   "qwen2",       "qwen3", "roberta"};
 }
 
 const Weight& EagerModel::next_matrix() {
@@ -183,8 +183,8 @@ Variable EagerModel::gated_product(const Variable& gate, const Variable& up, dou
                         });
 }
 
-Variable EagerModel::product_of_fused(const Variable& both, double rows, double width) {
-  const double all = rows * width;
+Variable EagerModel::product_of_fused(const Variable& both, double width) {
+  const double all = tokens_ * width;
   at_.tape->saves();
   Buffer active = at_.make(all);
   at_.tape->saves();
@@ -197,89 +197,14 @@ Variable EagerModel::product_of_fused(const Variable& both, double rows, double 
   });
 }
 
-// The share that a token's experts have, from a softmax in f32 of which the largest are taken.
-Variable EagerModel::routed(const Variable& x) {
-  const double choices = tokens_ * real(layer_->experts), used = tokens_ * real(layer_->experts_used);
-  const bool trained = trains();
-  if (trained || x.wanted()) at_.tape->saves();
-  const Buffer logits = at_.tape->allocate_product(e_ * choices);
-  at_.tape->saves();
-  Buffer wide = narrow() ? at_.allocate(4 * choices) : Buffer();
-  const Buffer shares = at_.allocate(4 * choices);
-  wide = nullptr;
-  at_.tape->saves();
-  return at_.tape->made(
-      at_.allocate(4 * used), {x},
-      [this, at = at_, kept = trained ? x.data : Buffer(), shares, choices, trained, wanted = x.wanted(),
-       matrix = real(layer_->experts) * width_](Buffer gradient) {
-        gradient = at.allocate(4 * choices);
-        gradient = at.allocate(4 * choices);
-        if (narrow()) gradient = at.make(choices);
-        if (trained) at.add(at.make(matrix));
-        return std::vector<Buffer>{wanted ? at.make(tokens_ * width_) : Buffer()};
-      },
-      trained);
-}
-
-Variable EagerModel::grouped_product(const Variable& x, const Weight& matrices, double rows) {
-  const double in = real(matrices.in), out = real(matrices.out), all = in * out * real(matrices.copies);
-  const bool trained = trains();
-  at_.tape->saves();
-  return at_.tape->made(
-      at_.make(rows * out), {x},
-      [at = at_, kept = trained ? x.data : Buffer(), rows, in, all, trained](const Buffer&) {
-        Buffer gradient = at.make(rows * in);
-        if (trained) at.add(at.make(all));
-        return std::vector<Buffer>{gradient};
-      },
-      trained);
-}
-
-// Experts by transformers' default, grouped products: a row for each expert that a token uses, sorted by expert, so that
-// nothing depends on which these are.
-Variable EagerModel::experts(const Variable& x) {
-  const double rows = tokens_ * real(layer_->experts_used), all = rows * width_, tokens = tokens_ * width_;
-  const double weighted_e = model_.type == "mixtral" ? 4 : e_;  // Mixtral's shares stay in f32
-  const bool widens = weighted_e > e_;
-  const Variable shares = routed(x);
-  at_.tape->saves();
-  const Variable selected = at_.tape->made(
-      at_.make(all), {x}, [at = at_, tokens](const Buffer&) { return std::vector<Buffer>{at.make(tokens)}; });
-  const Weight& first = next_matrix();
-  const Variable active =
-      product_of_fused(grouped_product(selected, first, rows), rows, real(layer_->expert_width));
-  const Variable out = grouped_product(active, next_matrix(), rows);
-  at_.tape->saves();
-  Variable weighted = at_.tape->made(
-      at_.allocate(weighted_e * all), {out, shares},
-      [at = at_, kept = out.data, all, rows, weighted_e, widens](Buffer gradient) mutable {
-        Buffer of_out = at.allocate(weighted_e * all), of_shares = at.allocate(weighted_e * all);
-        gradient = kept = nullptr;
-        if (widens) of_out = at.make(all);
-        of_shares = at.allocate(weighted_e * rows);
-        return std::vector<Buffer>{of_out, of_shares};
-      });
-  at_.tape->saves();
-  weighted.data = at_.allocate(weighted_e * all);  // in the tokens' order
-  Buffer sum = at_.allocate(weighted_e * tokens);
-  weighted.data = nullptr;
-  if (widens) sum = at_.make(tokens);
-  return at_.tape->made(sum, {weighted}, [at = at_, all, tokens, weighted_e, widens](Buffer gradient) {
-    if (widens) gradient = at.allocate(weighted_e * tokens);
-    gradient = at.allocate(weighted_e * all);
-    return std::vector<Buffer>{at.allocate(weighted_e * all)};
-  });
-}
-
 Variable EagerModel::mlp(const Variable& x, double width) {
-  if (layer_->experts > 0) return experts(x);
   if (!model_.gated) {
     const Variable in = linear(x, next_matrix());
     return linear(activation(in, width), next_matrix());
   }
   if (model_.type == "phi3") {
     const Variable both = linear(x, next_matrix());
-    return linear(product_of_fused(both, tokens_, width), next_matrix());
+    return linear(product_of_fused(both, width), next_matrix());
   }
   const Variable active = activation(linear(x, next_matrix()), width);
   const Variable up = linear(x, next_matrix());

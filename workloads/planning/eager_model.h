@@ -64,10 +64,7 @@ class EagerModel {
   Variable activation(const Variable& x, double width);
   Variable gated_product(const Variable& gate, const Variable& up, double width);
   Variable mlp(const Variable& x, double width);
-  Variable product_of_fused(const Variable& both, double rows, double width);
-  Variable routed(const Variable& x);
-  Variable grouped_product(const Variable& x, const architecture::Weight& matrices, double rows);
-  Variable experts(const Variable& x);
+  Variable product_of_fused(const Variable& both, double width);
   Variable capped_logits(Variable logits, double elements);
   Variable cross_entropy(const Variable& logits, double rows, double classes, bool widens);
   bool narrow() const { return e_ < 4; }

@@ -230,8 +230,6 @@ std::optional<std::string> torch_problem(const Architecture& model, const Step& 
   if (std::ranges::find(types, model.type) == types.end())
     return fmt::format("engine=torch: the operations of {} are not known, only those of {}; use engine=assay",
                        model.type, joined(types));
-  if (step.method == Method::lora && step.lora_targets != Targets::attention && model.experts() > 0)
-    return "engine=torch: peft adapts no experts, which are no linear modules; use lora_targets=attention";
   if (step.method == Method::qlora) return "engine=torch: knows method=full and lora; use method=lora";
   if (step.method == Method::lora && model.stored)
     return "engine=torch: frozen weights that a file quantises are not known; use engine=assay";

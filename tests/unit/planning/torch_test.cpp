@@ -28,8 +28,7 @@ TEST(TorchMemory, IsWhatTorchCounts) {
                     .seq = each.at("seq"),
                     .precision = from_word<Precision>(each.at("precision").get<std::string>()).value(),
                     .recompute = recompute_of(each.at("recompute")),
-                    .method = from_word<Method>(each.at("method").get<std::string>()).value(),
-                    .lora_targets = model.experts() > 0 ? Targets::attention : Targets::all};
+                    .method = from_word<Method>(each.at("method").get<std::string>()).value()};
     EXPECT_EQ(torch_problem(model, step, {}), std::nullopt) << each.dump();
     const Layout layout{.dp = each.at("ranks"), .zero = each.at("ranks") > 1 ? 3 : 0};
     const double counted = each.at("tensor_bytes");
@@ -153,11 +152,8 @@ TEST(TorchMemory, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(problem({.seq = 8, .method = Method::lora}, {.dp = 4}), "none");
   EXPECT_THAT(problem({.seq = 8, .optimizer = Optimizer::adamw_8bit}, {}), testing::HasSubstr("use optimizer=adamw"));
   EXPECT_THAT(problem({.seq = 8}, {.pp = 2}), testing::HasSubstr("use pp=1"));
-  EXPECT_THAT(torch_problem(test::published_architecture("falcon-7b"), {.seq = 8}, {}).value_or(""),
+  EXPECT_THAT(torch_problem(test::published_architecture("mixtral-8x7b"), {.seq = 8}, {}).value_or(""),
               testing::HasSubstr("use engine=assay"));
-  EXPECT_THAT(
-      torch_problem(test::published_architecture("mixtral-8x7b"), {.seq = 8, .method = Method::lora}, {}).value_or(""),
-      testing::HasSubstr("use lora_targets=attention"));
 }
 
 }  // namespace
