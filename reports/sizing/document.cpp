@@ -150,7 +150,7 @@ void add_details(Section& section, const SizeAnswer& answer, const Sized& sized)
                   sizing::name_of(own.step.basis), one_line(own.step.source, 400)),
       fmt::format("holds it with micro_batch {}, {}, checkpointing {}: {} of {}", held.micro_batch, layout_text(held),
                   held.checkpointing, bytes_text(held.total_bytes), bytes_text(sized.memory_bytes))};
-  if (const std::string text = sent_text(held); !text.empty()) details.items.push_back(text);
+  if (const std::string sent = sent_text(held); !sent.empty()) details.items.push_back(sent);
   if (held.offload != "none")
     details.items.push_back(
         fmt::format("offload {}: {} of a rank in the host's memory, {} a step {}", held.offload,

@@ -369,7 +369,9 @@ TEST(KinetoWindow, TellsWhatOnlyATraceTells) {
   EXPECT_EQ(window.found[0].rule, "copy-bound");
   EXPECT_EQ(window.spans.size(), 5u);
   for (const auto& [name, seconds] : window.spans)
-    if (name == "window gpu_idle:step") EXPECT_NEAR(seconds, 1e-6, 1e-9);
+    if (name == "window gpu_idle:step") {
+      EXPECT_NEAR(seconds, 1e-6, 1e-9);
+    }
   EXPECT_THAT(window.text, HasSubstr("steps 12 to 14, recorded by torch.profiler, took 1.25 times as long as others"));
   EXPECT_THAT(window.text, HasSubstr("59 us of a step in 1.0 x mm"));
   EXPECT_EQ(window.trace.at("uses").size(), 2u);

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
 namespace assay::watch {
 namespace {
@@ -38,8 +39,8 @@ TEST(WatchRanks, AStepHasFiniteNumbers) {
   EXPECT_DOUBLE_EQ(step->forward(), 0.1 - 0.08);
   EXPECT_FALSE(step->ready);
   EXPECT_EQ(step->syncs, 3);
-  for (const std::size_t i : {0, 1, 3, 10, 12})
-    for (const double bad : {std::nan(""), INFINITY, 1e300}) {
+  for (const std::size_t i : {0u, 1u, 3u, 10u, 12u})
+    for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity(), 1e300}) {
       auto changed = numbers;
       changed[i] = bad;
       EXPECT_FALSE(step_from(changed)) << i;
