@@ -25,7 +25,7 @@ struct Planner {
   std::function<parallel::Held(const HardwareSheet&, std::int64_t gpus)> on;
   // The fewest GPUs above `gpus` that hold it; nothing if none do.
   std::function<std::optional<std::int64_t>(const HardwareSheet&, std::int64_t gpus)> fewest_above;
-  std::string wider;  // settings that try more layouts than these do; may be empty
+  std::string wider = {};  // settings that try more layouts than these do; may be empty
 };
 
 struct Sized {

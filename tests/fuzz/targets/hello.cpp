@@ -17,13 +17,13 @@
 namespace assay::fuzz {
 namespace {
 
-constexpr std::string_view line = "\n---\n";
+constexpr std::string_view separator = "\n---\n";
 
 // What stands before the next line "---"; `rest` is then what follows it.
 std::string_view part(std::string_view& rest) {
-  const std::size_t end = rest.find(line);
+  const std::size_t end = rest.find(separator);
   const std::string_view first = rest.substr(0, end);
-  rest = end == rest.npos ? std::string_view() : rest.substr(end + line.size());
+  rest = end == rest.npos ? std::string_view() : rest.substr(end + separator.size());
   return first;
 }
 
