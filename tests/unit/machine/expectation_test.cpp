@@ -472,7 +472,7 @@ TEST(Sheet, WithoutASourceIsRefused) {
   EXPECT_THAT(refused(start + R"("peak":{"bf17":1e12},"sources":{"peak":"The datasheet of X"}})"),
               HasSubstr("/peak/bf17"));
   EXPECT_THAT(refused(start + R"("memory_bandwidth":0,"sources":{"memory_bandwidth":"The datasheet of X"}})"),
-              HasSubstr("above 0"));
+              HasSubstr("too small"));
   EXPECT_THAT(refused(R"({"schema":1,"description":"X","kind":"tpu","match":[],"sources":{}})"), HasSubstr("kind"));
 }
 

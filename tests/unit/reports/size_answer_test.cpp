@@ -81,7 +81,7 @@ TEST(SizeAnswer, RanksWhatHoldsTheModelByCost) {
             "does not hold it: short by 80 GiB with micro_batch 1, zero 0, checkpointing none");
   EXPECT_EQ(answer.rejected[0].short_by_bytes, std::uint64_t{80} << 30);
   const Json json = to_json(answer);
-  EXPECT_EQ(json["ranked"][0]["layout"].dump(), R"({"dp":8,"tp":1,"pp":1,"zero":3})");
+  EXPECT_EQ(json["ranked"][0]["layout"].dump(), R"({"dp":8,"tp":1,"pp":1,"zero":3,"chunks":1,"ep":1,"cp":1})");
   EXPECT_EQ(json["ranked"][0]["price"]["machine"], "eight");
   EXPECT_EQ(json["rejected"][2]["hardware"], "large");
   EXPECT_THAT(text_of(answer), testing::HasSubstr("- small x 1 to 2: does not hold it: short by 30 GiB"));
