@@ -156,7 +156,7 @@ TEST(WatchSteps, StepsThatAProfilerRecordedCountForNothing) {
   for (RankSteps& rank : ranks)
     for (std::size_t i = 25; i < 300; ++i)
       if (i / 25 % 2 == 1) rank.steps[i].parts = false, rank.steps[i].total *= 0.98;
-  ranks[0].steps[200].total += 5, ranks[0].steps[201].total += 5;
+  for (RankSteps& rank : ranks) rank.steps[200].total += 5, rank.steps[201].total += 5;
   const auto without = steps_of_job(ranks);
   for (std::size_t i = 10; i < 15; ++i) {
     for (RankSteps& rank : ranks) rank.steps[i].total += 3, rank.steps[i].backward += 3;
