@@ -213,9 +213,12 @@ JobSteps summed(std::vector<RankSteps> ranks, bool warms_up) {
   job.straggler = straggler_of(ranks, common, job.ranks);
   for (const auto& of_rank : common)
     for (const Step* step : of_rank) {
-      job.syncs += step->syncs / (steps * static_cast<double>(ranks.size()));
-      job.synced += step->synced / (steps * static_cast<double>(ranks.size()));
+      job.syncs += step->syncs;
+      job.synced += step->synced;
     }
+  // Not term by term: of a call a step, rounding must not make fewer.
+  const double counted = std::max(1.0, steps) * static_cast<double>(ranks.size());
+  job.syncs /= counted, job.synced /= counted;
   return job;
 }
 

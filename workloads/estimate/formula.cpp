@@ -167,6 +167,7 @@ FormulaEstimate::FormulaEstimate(const Asked& asked)
 }
 
 void FormulaEstimate::plan_torch() {
+  if (model_.type == "llama") model_ = with_separate_projections(std::move(model_));
   const auto reserved = [this](const planning::Step& step, const planning::Layout& layout) -> std::optional<double> {
     if (planning::problem_of(model_, step, layout) || planning::torch_problem(model_, step, layout))
       return std::nullopt;

@@ -1,5 +1,8 @@
 #include "workloads/estimate/own_architecture.h"
 
+#include <utility>
+#include <vector>
+
 namespace assay::estimate {
 
 architecture::Architecture architecture_of(const transformer::Config& c) {
@@ -64,6 +67,29 @@ architecture::Architecture architecture_of(const transformer::Config& c) {
                           .split = Split::outputs});
   else if (bias)
     model.last.push_back({.name = "head.bias", .part = Part::head, .out = c.vocabulary});
+  return model;
+}
+
+architecture::Architecture with_separate_projections(architecture::Architecture model) {
+  using architecture::Weight;
+  for (architecture::Layer& layer : model.kinds) {
+    const std::int64_t keys = layer.attention.kv_heads * layer.attention.key_dim;
+    std::vector<Weight> apart;
+    const auto add = [&](Weight part, const char* name, std::int64_t out) {
+      part.name = name, part.out = out;
+      apart.push_back(part);
+    };
+    for (const Weight& weight : layer.weights) {
+      if (weight.name == "qkv") {
+        add(weight, "q", weight.out - 2 * keys), add(weight, "k", keys), add(weight, "v", keys);
+      } else if (weight.name == "mlp.in" && model.gated && weight.out == 2 * layer.mlp_width) {
+        add(weight, "gate", layer.mlp_width), add(weight, "up", layer.mlp_width);
+      } else {
+        apart.push_back(weight);
+      }
+    }
+    layer.weights = std::move(apart);
+  }
   return model;
 }
 

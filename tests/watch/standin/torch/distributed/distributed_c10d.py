@@ -8,7 +8,7 @@ import threading
 
 from torch.autograd.profiler import record_function
 
-_connection = None
+_connection = _server = None
 
 
 def _send(connection, value):
@@ -42,11 +42,12 @@ def _serve(listener, world):
 
 
 def init_process_group(backend="standin"):
-    global _connection
+    global _connection, _server
     place = (os.environ.get("MASTER_ADDR", "127.0.0.1"), int(os.environ["MASTER_PORT"]))
     if os.environ["RANK"] == "0":
         listener = socket.create_server(place, backlog=64)
-        threading.Thread(target=_serve, args=(listener, int(os.environ["WORLD_SIZE"])), daemon=True).start()
+        _server = threading.Thread(target=_serve, args=(listener, int(os.environ["WORLD_SIZE"])), daemon=True)
+        _server.start()
     for attempt in range(500):
         try:
             _connection = socket.create_connection(place)
@@ -59,6 +60,8 @@ def init_process_group(backend="standin"):
 
 def destroy_process_group():
     _connection.close()
+    if _server is not None:
+        _server.join()   # the others may still wait for its last answer
 
 
 def is_initialized():
