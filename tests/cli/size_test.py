@@ -446,7 +446,7 @@ class Size(AssayCase):
         refused("--prices", self.write("bad.json", {**PRICES, "prices": [{"instance_type": "a", "price": -1}]}),
                 says=["/prices/0", "above 0"])
         refused("--set", "zero=1", says=["cannot be set here", "valid: accumulate, chunks, cp, ep, "])
-        refused("--set", "sep=64", says='did you mean "seq"')
+        refused("--set", "seqs=64", says='did you mean "seq"')
         refused("--set", "seq=100000", says="beyond the model's")
         refused(says='did you mean "gpt2-tiny"', model="gpt2-tinny")
         self.refused("size", "gpt2-tiny", says="--tokens is required")

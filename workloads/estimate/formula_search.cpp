@@ -1,6 +1,7 @@
 #include "workloads/estimate/formula_search.h"
 
 #include "harness/core/error.h"
+#include "harness/core/whole_number.h"
 #include "harness/core/words.h"
 #include "harness/machine/links.h"
 #include "workloads/estimate/sets.h"
@@ -25,10 +26,12 @@ std::vector<std::int64_t> powers_up_to(std::int64_t max) {
   return all;
 }
 
-// With as many copies of the data as share the experts: alone, one rank could not.
+// With as many copies of the data as share the experts: alone, one rank could not. What cannot be is refused as `ep`.
 Asked with_copies(Asked asked) {
   for (const auto& [name, value] : pairs_of(asked.sets))
-    if (name == "ep") asked.sets.push_back("dp=" + value);
+    if (const auto ranks = whole_number<std::int64_t>(value);
+        name == "ep" && ranks && *ranks >= 1 && *ranks <= parallel::max_dp)
+      asked.sets.push_back("dp=" + value);
   return asked;
 }
 
