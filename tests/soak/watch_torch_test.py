@@ -70,7 +70,7 @@ with tempfile.TemporaryDirectory() as folder:
     own.export_chrome_trace(folder + "/trace.json")
     trace = json.load(open(folder + "/trace.json"))
 seen += sorted({(one["cat"], one["name"].split(":")[0]) for one in trace["traceEvents"] if one.get("cat") in ("user_annotation", "cpu_op")
-                and not one["name"].startswith(("aten", "Optimizer.zero", "detach")) and "Backward0" not in one["name"].split(":")[0]})
+                and not one["name"].startswith(("aten", "torch::", "Optimizer.zero", "detach")) and "Backward0" not in one["name"].split(":")[0]})
 seen.append([type(trace[name]).__name__ for name in ("baseTimeNanoseconds", "host_name", "deviceProperties")])
 (one,) = [one for one in trace["traceEvents"] if one["name"] == "ProfilerStep#7" and one["ph"] == "X"]
 seen.append(sorted(name for name in one if name in ("ts", "dur", "tid", "pid", "cat")))
