@@ -235,7 +235,7 @@ class WatchCauses(AssayCase):
                 if wrapper is None:
                     told(cause, "cannot be made here")
                     break
-                env = {"FILES": str(self.dir / "files"), **env}
+                env = {**env, "FILES": str(self.dir / "files")}
                 found, text, slow = self.watch(ranks, cause, wrapper, **env)
                 rules = [one.split(":")[0] for one in found]
                 named.setdefault(cause, []).append(rules[:1] != [] and rules[0] in right)
