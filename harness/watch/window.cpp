@@ -17,7 +17,8 @@ constexpr std::int64_t enough_steps = 15;  // hook/assay_window.py: BEGIN, one t
 std::string why_missing(const Recording& recording, std::size_t steps) {
   if (!recording.text.empty()) return one_line(recording.text, 300);
   const auto made = static_cast<std::int64_t>(steps) + 1;  // the hook is there from the end of the first one on
-  if (made < enough_steps) return fmt::format("it made {}, and the last of {} ends it", plural(made, "step"), enough_steps);
+  if (made < enough_steps)
+    return fmt::format("it made {}, and the last of {} ends it", plural(made, "step"), enough_steps);
   return recording.state == Recording::State::runs ? "the job ended while they were recorded" : "its hook wrote none";
 }
 
