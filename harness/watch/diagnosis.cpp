@@ -2,7 +2,6 @@
 
 #include "harness/core/configs.h"
 #include "harness/core/error.h"
-#include "harness/core/files.h"
 #include "harness/core/text.h"
 #include "harness/core/units.h"
 #include "harness/json/json.h"
@@ -172,9 +171,7 @@ void pauses(const JobSteps& steps, const Surroundings& around, std::vector<Diagn
 }  // namespace
 
 double warns_from(const char* rule, const char* evidence) {
-  constexpr std::uintmax_t max_bytes = 1 << 20;
-  static const Json shipped =
-      Json::parse(read_whole(find_config("diagnosis", "rules file", "rules"), max_bytes), nullptr, true, true);
+  static const Json shipped = read_json(find_config("diagnosis", "rules file", "rules"));
   for (const Json& one : shipped.at("rules"))
     if (one.at("id") == rule && one.at("evidence") == evidence) {
       const Json& warn = one.at("warn");

@@ -50,7 +50,7 @@ class WatchHosts(unittest.TestCase):
     def test_the_rank_that_others_wait_for_has_its_host(self):
         address = self.hosts.address("h1")
         words = ("sh", "-c", 'RANK=$0 WORLD_SIZE=2 exec "$@"')
-        said, record = self.seen(
+        said, _ = self.seen(
             lambda number: [*words, str(number), sys.executable, ROOT / "tests/watch/job.py", "--steps", "80", "--slow-rank",
                             "1", "--late", "0.03"],
             MASTER_ADDR=address, MASTER_PORT="29400", PYTHONPATH=str(ROOT / "tests/watch/standin"), PYTHONDONTWRITEBYTECODE="1")
