@@ -1,4 +1,4 @@
-// What matrix products, convolutions and attention compute and move, by the shapes of operands that a trace has.
+// Counts what matrix products, convolutions and attention compute and move, by the shapes that a trace has.
 #pragma once
 
 #include "harness/core/dtype.h"
@@ -36,7 +36,7 @@ struct Inputs {
 };
 
 enum class ProductKind { mm, addmm, bmm, baddbmm, convolution, convolution_backward, attention };
-// Of an operator's name: "aten::mm".
+// Finds the kind by an operator's name: "aten::mm".
 std::optional<ProductKind> product_kind(std::string_view name);
 
 struct Work {

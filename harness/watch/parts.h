@@ -65,7 +65,7 @@ struct HostPart {
   }
 };
 
-// What this host saw; of each rank the last 4,096 steps. `traces` have been kept.
+// Returns what this host saw; of each rank the last 4,096 steps. `traces` have been kept.
 HostPart part_of(const WatchRequest& request, const Seen& seen, const std::vector<RankSteps>& steps,
                  const Traces& traces);
 void write_part(const std::filesystem::path& run, const HostPart& part);

@@ -37,7 +37,7 @@ struct RankInfo {
   std::map<std::string, std::string> absent = {};  // hooks that could not be set, with the reason
 };
 
-// What became of the steps that its profiler was to record (hook/assay_window.py).
+// Says what became of the steps that its profiler was to record (hook/assay_window.py).
 struct Recording {
   enum class State { none, runs, written, absent } state = State::none;
   double seconds = 0;  // that it kept the rank from its steps

@@ -34,7 +34,7 @@ struct Traces {
 // `folder` is where the ranks have written them.
 Traces traces_of(const std::vector<std::unique_ptr<Rank>>& ranks, const std::filesystem::path& folder);
 
-// What traces tell besides what was measured of all steps.
+// Holds what traces tell besides what was measured of all steps.
 struct Window {
   std::string steps;                                  // "12 to 14"
   std::vector<std::pair<std::string, double>> spans;  // the parts of a GPU's step, s
@@ -44,7 +44,7 @@ struct Window {
   std::vector<std::string> remarks;
 };
 
-// What harness/kineto does with traces.
+// Passes in what harness/kineto does with traces.
 struct TraceReader {
   // `steps` are those that were measured without the profiler. What cannot be read becomes a remark.
   std::function<Window(const std::vector<TraceFile>& files, const JobSteps& steps, bool cuda)> read = {};
@@ -56,7 +56,7 @@ struct Seen;
 struct Shown;
 // Reads the traces into `seen.window`; what only they tell joins `seen.found`.
 void add_window(const TraceReader& reader, const std::vector<TraceFile>& files, bool cuda, Seen& seen);
-// What was seen of recorded steps, and that they do not count.
+// Adds what was seen of recorded steps, and says that they do not count.
 void show_window(const Seen& seen, double stood_still, Shown& shown);
 
 }  // namespace assay::watch
