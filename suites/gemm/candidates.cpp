@@ -22,16 +22,18 @@ int preference(ops::WeightForm form) {
   switch (form) {
     case ops::WeightForm::packed: return 0;
     case ops::WeightForm::inner_product: return 1;
+    case ops::WeightForm::tiles: return 2;
     case ops::WeightForm::plain: break;
   }
-  return 2;
+  return 3;
 }
 
 }  // namespace
 
 Offer candidates_for(ops::Backend& backend, const Shape& shape) {
   Offer offer;
-  for (const auto form : {ops::WeightForm::plain, ops::WeightForm::packed, ops::WeightForm::inner_product}) {
+  for (const auto form :
+       {ops::WeightForm::plain, ops::WeightForm::packed, ops::WeightForm::inner_product, ops::WeightForm::tiles}) {
     ops::Made<ops::Matmul> made = backend.make<ops::Matmul>(shape.desc(form));
     if (made)
       offer.candidates.push_back({.form = form, .op = made.take(), .weights = {}});

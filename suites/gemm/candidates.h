@@ -39,7 +39,7 @@ struct Candidate {
 };
 
 struct Offer {
-  std::vector<Candidate> candidates;  // the plain, packed and inner products
+  std::vector<Candidate> candidates;  // of every form that the device supports
   std::vector<std::string> refused;   // the others: "packed: why not"
 };
 
@@ -61,7 +61,7 @@ void time_candidates(std::span<Candidate> candidates, Device& device, Stream& st
                      double budget_seconds);
 
 // The index of the fastest candidate that was tried. Among candidates within 1 % of it, the first of packed, inner
-// product, plain, so that noise does not decide.
+// product, tiles, plain, so that noise does not decide.
 std::size_t choose(std::span<const Candidate> candidates);
 
 }  // namespace assay::gemm

@@ -1,5 +1,6 @@
 // AMX: tiles of 16 rows of 64 bytes. Five tiles are sums, one is x, two are y. A tile product takes 16 cycles and has a
 // latency of 52, so four sums would suffice.
+#include "harness/device/cpu/tile_config.h"
 #include "suites/peak/loop.h"
 
 #include <immintrin.h>
@@ -11,15 +12,6 @@ namespace {
 constexpr int sums_in_tiles = 5;
 constexpr std::size_t tile_bytes = 1024;
 constexpr std::size_t row_bytes = 64;
-
-// The operand of LDTILECFG (Intel SDM, volume 1, 18.3).
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1;
-  std::uint8_t start_row = 0;
-  std::uint8_t reserved[14] = {};
-  std::uint16_t bytes_per_row[16] = {};
-  std::uint8_t rows[16] = {};
-};
 
 // Every tile starts at its index: sums in f32 or s32.
 template <typename T>
@@ -43,12 +35,7 @@ void start_tiles() {
 }
 
 void configure(const Operands& operands) {
-  TileConfig config;
-  for (int i = 0; i < 8; ++i) {
-    config.bytes_per_row[i] = row_bytes;
-    config.rows[i] = 16;
-  }
-  _tile_loadconfig(&config);
+  _tile_loadconfig(&cpu::full_tiles);
   _tile_loadd(5, operands.x.data(), row_bytes);
   _tile_loadd(6, operands.y0.data(), row_bytes);
   _tile_loadd(7, operands.y1.data(), row_bytes);

@@ -36,7 +36,7 @@ class Gemm(AssayCase):
             self.assertEqual(record["protocol"]["isa"], record["choices"]["isa"])
             for name in ("implementation", "isa"):
                 self.assertNotIn("ref", record["choices"][name])
-            self.assertIn(record["labels"]["form"], ("plain", "packed", "inner_product"))
+            self.assertIn(record["labels"]["form"], ("plain", "packed", "inner_product", "tiles"))
 
     def test_each_dtype_names_its_own_instruction_set(self):
         _, records = self.run_plan({"family": "gemm", "dtype": ["f32", "bf16"], "m": 64, "n": 64, "k": 64})

@@ -66,7 +66,8 @@ INSTANTIATE_TEST_SUITE_P(
         testing::Values(Types{DType::f64, DType::f64, DType::f64}, Types{DType::f32, DType::f32, DType::f32},
                         Types{DType::bf16, DType::bf16, DType::bf16}, Types{DType::bf16, DType::bf16, DType::f32},
                         Types{DType::u8, DType::s8, DType::i32}),
-        testing::Values(WeightForm::plain, WeightForm::packed, WeightForm::inner_product), testing::Range(0, 4),
+        testing::Values(WeightForm::plain, WeightForm::packed, WeightForm::inner_product, WeightForm::tiles),
+        testing::Range(0, 4),
         testing::Values(Shape{1, 1, 1}, Shape{1, 37, 19}, Shape{53, 1, 7}, Shape{5, 7, 1}, Shape{64, 64, 64},
                         Shape{65, 129, 257}, Shape{3, 1000, 511})),
     name_of_product);

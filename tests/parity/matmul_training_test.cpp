@@ -120,6 +120,35 @@ INSTANTIATE_TEST_SUITE_P(
           {.m = 31, .n = 7, .k = 3, .out = DType::f32, .transpose_a = true, .accumulate = true}}}),
     name_of_case<Product>);
 
+// Weights for tile instructions, which only some CPUs have. The large products have several blocks of rows, chunks of k
+// and writes past the caches.
+class MatmulTilesParity : public testing::TestWithParam<Product> {};
+
+TEST_P(MatmulTilesParity, Run) {
+  MatmulDesc d = GetParam().desc;
+  d.a = d.b = DType::bf16;
+  d.form = d.transpose_a ? WeightForm::plain : WeightForm::tiles;
+  expect_product(DeviceKind::cpu, d);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MatmulTilesParity,
+    testing::ValuesIn(std::vector<Product>{
+        {"bias", {.m = 70, .n = 96, .k = 77, .out = DType::bf16, .transpose_b = true, .bias = true}},
+        {"bias_bf16", {.m = 31, .n = 50, .k = 64, .bias = true, .bias_type = DType::bf16}},
+        {"gelu", {.m = 40, .n = 72, .k = 33, .out = DType::bf16, .bias = true, .epilogue = Epilogue::gelu_tanh}},
+        {"gelu_f32", {.m = 40, .n = 49, .k = 96, .epilogue = Epilogue::gelu_erf}},
+        {"gelu_gradient", {.m = 33, .n = 47, .k = 64, .out = DType::bf16, .epilogue = Epilogue::gelu_tanh_gradient}},
+        {"accumulated", {.m = 65, .n = 100, .k = 40, .accumulate = true}},
+        {"accumulated_bf16", {.m = 9, .n = 100, .k = 40, .out = DType::bf16, .accumulate = true}},
+        {"blocks_of_rows", {.m = 900, .n = 50, .k = 70, .out = DType::bf16}},
+        {"chunks_of_k", {.m = 100, .n = 100, .k = 5000, .out = DType::bf16, .bias = true}},
+        {"chunks_of_k_in_blocks", {.m = 401, .n = 49, .k = 6150, .accumulate = true}},
+        {"past_the_caches", {.m = 1024, .n = 1040, .k = 32}},
+        {"gradient_in_blocks", {.m = 801, .n = 48, .k = 4100, .transpose_a = true, .row_sums = true}},
+    }),
+    [](const auto& test) { return test.param.name; });
+
 // Only GPUs support matrices with padded rows, and 8-bit operands with scales.
 class MatmulGpuParity : public testing::TestWithParam<Product> {};
 

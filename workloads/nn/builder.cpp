@@ -143,9 +143,11 @@ Tensor Builder::input(Input which, std::int64_t elements) {
 
 std::shared_ptr<ops::Matmul> Builder::weight_matmul(ops::MatmulDesc desc) {
   std::string reason;
-  desc.form = ops::WeightForm::packed;
   desc.pack_from = packed_type();
-  if (auto packed = layout_.ops.find<ops::Matmul>(desc, reason)) return packed;
+  for (const auto form : {ops::WeightForm::tiles, ops::WeightForm::packed}) {
+    desc.form = form;
+    if (auto packed = layout_.ops.find<ops::Matmul>(desc, reason)) return packed;
+  }
   desc.form = ops::WeightForm::plain;
   return op<ops::Matmul>(desc);
 }

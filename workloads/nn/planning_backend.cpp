@@ -91,6 +91,7 @@ class PlanningBackend final : public Backend {
     const bool cpu = device == DeviceKind::cpu;
     if constexpr (std::is_same_v<Op, Matmul>) {
       if (cpu && d.out_stride > 0) return Made<Op>::no("rows are planned without gaps, as in the cpu backend");
+      if (d.form == WeightForm::tiles) return Made<Op>::no("panels are planned without gaps, as packed weights");
       if (!cpu && d.form != WeightForm::plain) return Made<Op>::no("weights are used as stored");
       return std::unique_ptr<Op>(std::make_unique<PlannedMatmul>(d));
     } else if constexpr (std::is_base_of_v<PackedWeights, Op>) {

@@ -12,6 +12,7 @@ std::string_view name_of(WeightForm form) {
     case WeightForm::plain: return "plain";
     case WeightForm::packed: return "packed";
     case WeightForm::inner_product: return "inner_product";
+    case WeightForm::tiles: return "tiles";
   }
   return "?";
 }

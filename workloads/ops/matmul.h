@@ -14,6 +14,7 @@ enum class WeightForm {
   plain,          // row-major, used as is
   packed,         // reordered once into the library's own layout
   inner_product,  // the library's inner-product primitive with its own weight layout
+  tiles,          // reordered once into panels for the processor's tile instructions: bf16 on CPUs with AMX
 };
 std::string_view name_of(WeightForm form);
 

@@ -1,6 +1,6 @@
 // Attention: threads share the heads of all sequences. A head's result does not depend on which thread computes it.
-#include "workloads/ops/cpu/attention_choice.h"
 #include "workloads/ops/cpu/cpu_ops.h"
+#include "workloads/ops/cpu/special_kernels.h"
 
 #include <omp.h>
 

@@ -25,6 +25,9 @@ Made<Matmul> make_blas_matmul(const MatmulDesc& desc, const BlasLibrary& library
 // Products by oneDNN: f32, bf16, u8 x s8, in every form, with every epilogue and option. Fixed rules choose the
 // primitive, so a machine always computes the same way.
 Made<Matmul> make_dnnl_matmul(const MatmulDesc& desc);
+// Products of bf16 by the processor's tile instructions, with every epilogue and option: weights in the form `tiles`,
+// or b as stored and not transposed, which each call packs.
+Made<Matmul> make_tile_matmul(const MatmulDesc& desc);
 // Whether dnnl_weight_gradient.cpp has a faster way for this product: a is stored transposed, b is not.
 bool is_weight_gradient(const MatmulDesc& desc);
 Made<Matmul> make_dnnl_weight_gradient(const MatmulDesc& desc);

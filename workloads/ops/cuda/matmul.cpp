@@ -270,6 +270,7 @@ std::unique_ptr<Matmul> with_best_sums(Device& device, const MatmulDesc& d, Blas
 std::string refusal(const Device& device, const MatmulDesc& d) {
   const int capability = device.info().compute_capability;
   if (d.form == WeightForm::inner_product) return "cuBLASLt has no inner products";
+  if (d.form == WeightForm::tiles) return "tiles are for CPUs";
   const bool bytes = size_of(d.a) == 1;
   if (d.form == WeightForm::packed && !bytes) return "weights are used as stored";
   if (d.form == WeightForm::packed && d.transpose_b) return "b already has the layout that the library needs";
