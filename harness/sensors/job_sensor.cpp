@@ -18,7 +18,9 @@ constexpr double list_seconds = 2.0, max_list_seconds = 10.0;
 constexpr double list_share = 0.001;      // of a CPU that lists may take: they are rarer where there are many processes
 constexpr double start_seconds = 1.0;     // in which every reading looks for children,
 constexpr double children_seconds = 1.0;  // and from then on one in this time
-constexpr double period_seconds = 0.1, first_period_seconds = 0.01;
+constexpr double first_period_seconds = 0.01, period_seconds = 0.1, max_period_seconds = 1;
+constexpr double young_seconds = 10;  // a job of this age and less is read every period_seconds at the latest,
+constexpr double own_share = 0.001;   // an older one so often that reading takes this part of a CPU
 constexpr std::size_t max_points = 2048;
 
 std::string job_file(Pid pid, const char* name) { return "proc/" + std::to_string(pid) + "/" + name; }
@@ -122,8 +124,11 @@ void JobSensor::read(double seconds, std::vector<Reading>& readings) {
   now.cpu = use_.cpu_seconds(), now.read = use_.read, now.written = use_.written;
   if (memory > 0) {
     use_.peak_memory = std::max(use_.peak_memory.value_or(0), memory);
-    memory_sum_ += memory;
-    use_.mean_memory = memory_sum_ / static_cast<double>(++memory_readings_);
+    // Readings have unequal distances: each counts for the time since the one before.
+    const double time = memory_read_ ? seconds - *memory_read_ : 0;
+    memory_read_ = seconds;
+    memory_sum_ += memory * time, memory_time_ += time;
+    use_.mean_memory = memory_time_ > 0 ? memory_sum_ / memory_time_ : memory;
     readings.push_back({"job_memory", "B", Reading::Kind::level, memory});
     readings.push_back({"job_threads", "1", Reading::Kind::level, static_cast<double>(use.threads)});
   }
@@ -152,10 +157,13 @@ struct JobWatch::State {
     double period = first_period_seconds;
     std::unique_lock lock(mutex);
     while (!stopping) {
+      const double before = cpu_of_this_thread();
       sample();
+      const double rare = (cpu_of_this_thread() - before) / own_share;
       const auto pause = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(period));
       wake.wait_for(lock, pause, [&] { return stopping; });
-      period = std::min(1.3 * period, period_seconds);
+      const bool young = seconds_since(origin) < young_seconds;
+      period = std::min(1.3 * period, young ? period_seconds : std::clamp(rare, period_seconds, max_period_seconds));
     }
     sample();
     own_cpu_seconds = cpu_of_this_thread();

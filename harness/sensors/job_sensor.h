@@ -20,7 +20,7 @@ struct JobUse {
   double user = 0, system = 0;          // CPU seconds
   std::optional<double> read, written;  // bytes from and to storage; absent where the kernel does not tell
   std::optional<double> peak_memory;    // B; absent if the job ended before its first reading
-  std::optional<double> mean_memory;    // B, over its readings
+  std::optional<double> mean_memory;    // B, over the time between readings
   std::int64_t threads = 0;             // most at one time
   std::int64_t processes = 0;           // most at one time
 
@@ -57,12 +57,13 @@ class JobSensor : public Sensor {
   double next_list_ = -1e9, next_children_ = -1e9;
   std::set<Pid> seen_;
   std::optional<Totals> last_;
-  double memory_sum_ = 0;
-  std::int64_t memory_readings_ = 0;
+  std::optional<double> memory_read_;        // when
+  double memory_sum_ = 0, memory_time_ = 0;  // B s, s
   JobUse use_;
 };
 
-// Reads a job's sensor on a thread of its own, ten times a second; more often at the job's start.
+// Reads a job's sensor on a thread of its own, ten times a second; more often at the job's start, and after ten seconds
+// so often, at least once a second, that this takes 0.1 % of a CPU.
 class JobWatch {
  public:
   // `origin` is what the times of the series count from.

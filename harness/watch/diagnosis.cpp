@@ -121,21 +121,26 @@ void processors(const JobSteps& steps, const Surroundings& around, std::vector<D
   const double wait = steps.cpu_wait();
   if (wait < wait_limit()) return;
   const double gain = gain_of(wait);
-  const double free_for_us = around.cpus - around.outside.value_or(0);
-  const int wanted = around.ranks * (around.threads + around.workers.asked);
+  const int ranks = std::max(1, around.ranks), room = std::max(1, around.cpus / ranks);
+  const int threads = around.threads, workers = around.workers.asked;
   if (around.outside && *around.outside >= outside_limit && used + *around.outside > 0.8 * around.cpus &&
-      around.ranks * around.threads <= around.cpus) {
+      ranks * threads <= around.cpus) {
     found.push_back(
         {"neighbours",
          fmt::format("others use {:.1f} of {} CPUs{}, and a rank waits for one {:.0f} % of its time", *around.outside,
                      around.cpus, around.outside_names.empty() ? "" : " (" + around.outside_names + ")", 100 * wait),
          "run it where nobody else computes, or with CPUs of its own (taskset, a cpuset)", gain});
-  } else if (wanted > free_for_us) {
-    const int each = std::max(1, around.cpus / std::max(1, around.ranks));
+  } else if (ranks * (threads + workers) > around.cpus) {
+    std::string change = "more CPUs, or fewer ranks";
+    if (threads > std::max(1, room - workers))
+      change = fmt::format("OMP_NUM_THREADS={}", std::max(1, room - workers));
+    else if (workers > std::max(1, room - threads))
+      change = fmt::format("DataLoader(num_workers={})", std::max(1, room - threads));
     found.push_back({"cpu-oversubscribed",
-                     fmt::format("{} of {} threads for {} CPUs, and a rank waits for one {:.0f} % of its time",
-                                 plural(around.ranks, "rank"), around.threads, around.cpus, 100 * wait),
-                     fmt::format("OMP_NUM_THREADS={}", each), gain});
+                     fmt::format("{} of {}{} for {} CPUs, and a rank waits for one {:.0f} % of its time",
+                                 plural(ranks, "rank"), plural(threads, "thread"),
+                                 workers > 0 ? " and " + plural(workers, "worker") : "", around.cpus, 100 * wait),
+                     change, gain});
   }
 }
 

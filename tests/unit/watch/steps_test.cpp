@@ -257,6 +257,17 @@ TEST(WatchDiagnosis, WaitsForCpusAreTheQuotasTheNeighboursOrItsOwn) {
   EXPECT_THAT(rule({.cpus = 2, .threads = 8, .job_cpus = 1, .quota = 1.0}), testing::ElementsAre("quota"));
   // A machine with idle CPUs, and a job that wants no more: its thread waits for no reason that is known.
   EXPECT_THAT(rule({.cpus = 64, .threads = 2, .job_cpus = 1}), testing::IsEmpty());
+  // One thread for each CPU, and others use little of them: there are no threads to leave out.
+  EXPECT_THAT(rule({.ranks = 2, .cpus = 2, .threads = 1, .job_cpus = 1.8, .outside = 0.05}), testing::IsEmpty());
+  const auto change = [&](int ranks, int threads, int workers) {
+    const Surroundings around{
+        .ranks = ranks, .cpus = 4, .threads = threads, .job_cpus = 4, .workers = {workers, {}, 0}};
+    return diagnose(*job, around).at(0).change;
+  };
+  EXPECT_EQ(change(2, 4, 0), "OMP_NUM_THREADS=2");
+  EXPECT_EQ(change(1, 4, 1), "OMP_NUM_THREADS=3");
+  EXPECT_EQ(change(2, 1, 4), "DataLoader(num_workers=1)");
+  EXPECT_EQ(change(4, 1, 1), "more CPUs, or fewer ranks");
 }
 
 TEST(WatchDiagnosis, PausesAndMemory) {

@@ -1,5 +1,6 @@
 // Products of bf16 by the processor's tile instructions, with both operands packed by our own kernels: b in advance, as
 // oneDNN's panels of 48 columns, or in each call if it is an activation; a in each call.
+#include "workloads/ops/cpu/beside.h"
 #include "workloads/ops/cpu/cpu_ops.h"
 #include "workloads/ops/cpu/kernels/tile_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
@@ -75,6 +76,7 @@ class TileMatmul final : public Matmul {
     scratch_ = packed_a_ + static_cast<std::size_t>(blocks * TileKernels::block) * sizeof(float);
     panels_bytes_ = static_cast<std::size_t>(product_.padded_k * panels_ * width) * 2;
     if (d.row_sums) row_sums_.emplace(d);
+    with_bias_ = d.bias;
     packs_in_advance_ = d.form == WeightForm::tiles;
     if (!packs_in_advance_) return;
     using dnnl::memory;
@@ -85,6 +87,7 @@ class TileMatmul final : public Matmul {
 
   std::string implementation() const override { return "assay:amx"; }
   std::string isa() const override { return "amx"; }
+  std::string choice() const override { return choice_; }
   std::size_t packed_bytes() const override { return packs_in_advance_ ? panels_bytes_ : 0; }
   void pack(Stream&, const void* b, void* packed) override { pack_->run(b, packed); }
   std::size_t workspace_bytes() const override {
@@ -96,7 +99,7 @@ class TileMatmul final : public Matmul {
     char* scratch = static_cast<char*>(args.workspace);
     p.a = args.a;
     p.panels = args.b;
-    p.bias = args.bias;
+    p.bias = with_bias_ ? args.bias : nullptr;
     p.out = args.out;
     p.aux = args.aux;
     p.stream = p.stream && reinterpret_cast<std::uintptr_t>(args.out) % 64 == 0;
@@ -117,27 +120,49 @@ class TileMatmul final : public Matmul {
     if (row_sums_) row_sums_->run(args.a, static_cast<float*>(args.row_sums));
   }
 
+  void compare(Matmul& plain) {
+    const TileProduct& p = product_;
+    const auto bytes = [](std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(float); };
+    Ones a(bytes(p.m * p.k) / 2), b(std::max(panels_bytes_, plain.packed_bytes())), out(bytes(p.m * p.n));
+    Ones aux(p.gelu || p.gelu_gradient ? bytes(p.m * p.n) : 0), bias(bytes(p.n)), sums(bytes(p.m));
+    Ones workspace(std::max(workspace_bytes(), plain.workspace_bytes()));
+    const MatmulArgs args{.a = a.data(),
+                          .b = b.data(),
+                          .out = out.data(),
+                          .workspace = workspace.data(),
+                          .bias = with_bias_ ? bias.data() : nullptr,
+                          .aux = aux.data(),
+                          .row_sums = sums.data()};
+    const double own = fastest_of<Matmul>(*this, args);
+    choice_ = fmt::format("tiles, {} x {} x {}{}: oneDNN takes {:.2f} times as long", p.m, p.n, p.k,
+                          p.transpose_a ? ", a gradient of weights" : "", fastest_of(plain, args) / own);
+  }
+
  private:
   const TileKernels& kernels_;
   TileProduct product_;  // without operands
   std::int64_t panels_;
   Grid grid_;
   bool packs_in_advance_ = false;
+  bool with_bias_ = false;
   std::size_t panels_bytes_ = 0;
   std::size_t packed_a_ = 0, scratch_ = 0;  // bytes of each thread's workspace
   std::optional<WeightPack> pack_;
   std::optional<RowSums> row_sums_;
+  std::string choice_;
 };
 
 }  // namespace
 
-Made<Matmul> make_tile_matmul(const MatmulDesc& d) {
+Made<Matmul> make_tile_matmul(const MatmulDesc& d, const std::function<Made<Matmul>()>& plain) {
   const TileKernels* kernels = tile_kernels();
   if (!kernels) return Made<Matmul>::no("this processor has no tiles of bf16");
   if (d.a != DType::bf16 || d.b != DType::bf16) return Made<Matmul>::no("tiles multiply bf16 only");
   if (d.form != WeightForm::tiles && d.transpose_b)
     return Made<Matmul>::no("tiles take b transposed only if it is packed in advance");
-  return std::unique_ptr<Matmul>(std::make_unique<TileMatmul>(d, *kernels));
+  auto op = std::make_unique<TileMatmul>(d, *kernels);
+  if (auto other = plain ? plain() : Made<Matmul>::no("")) op->compare(*other.take());
+  return std::unique_ptr<Matmul>(std::move(op));
 }
 
 }  // namespace assay::ops
