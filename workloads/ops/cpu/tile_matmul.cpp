@@ -155,9 +155,9 @@ class TileMatmul final : public Matmul {
 }  // namespace
 
 Made<Matmul> make_tile_matmul(const MatmulDesc& d, const std::function<Made<Matmul>()>& plain) {
+  if (d.a != DType::bf16 || d.b != DType::bf16) return Made<Matmul>::no("tiles multiply bf16 only");
   const TileKernels* kernels = tile_kernels();
   if (!kernels) return Made<Matmul>::no("this processor has no tiles of bf16");
-  if (d.a != DType::bf16 || d.b != DType::bf16) return Made<Matmul>::no("tiles multiply bf16 only");
   if (d.form != WeightForm::tiles && d.transpose_b)
     return Made<Matmul>::no("tiles take b transposed only if it is packed in advance");
   auto op = std::make_unique<TileMatmul>(d, *kernels);
