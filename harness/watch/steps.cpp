@@ -163,8 +163,12 @@ std::optional<Overhead> overhead_of(const std::vector<Step>& steps) {
     if (seconds.size() + recorded < block_steps - settling_steps) break;
     medians.push_back(median(seconds));
   }
+  // Each block beside the two around it, as jobs become faster or slower with time; the first warms up.
   std::vector<double> ratios;
-  for (std::size_t i = 0; i + 1 < medians.size(); i += 2) ratios.push_back(medians[i] / medians[i + 1] - 1);
+  for (std::size_t i = 2; i + 1 < medians.size(); ++i) {
+    const double around = (medians[i - 1] + medians[i + 1]) / 2;
+    ratios.push_back((i % 2 == 0 ? medians[i] / around : around / medians[i]) - 1);
+  }
   if (ratios.size() < 2) return std::nullopt;
   return Overhead{median(ratios), median_interval(ratios)};
 }
