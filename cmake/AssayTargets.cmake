@@ -40,6 +40,13 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set(ASSAY_ISA_FLAGS_avx512_bf16 ${ASSAY_ISA_FLAGS_avx512} -mavx512bf16)
 endif()
 
+# With g++ 14, the stack that detects use after return does not align 64-byte vectors.
+function(assay_keeps_vectors_on_stack target)
+  if(ASSAY_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(${target} PRIVATE --param=asan-use-after-return=0)
+  endif()
+endfunction()
+
 # Adds kernels to a room, each source compiled once per instruction set (harness/device/cpu/kernels.h says how to write
 # one): assay_kernels(ROOM a_kernels.cpp ...)
 function(assay_kernels room)
@@ -52,10 +59,7 @@ function(assay_kernels room)
       ASSAY_ISA=${isa} ASSAY_ISA_HEADER="harness/device/cpu/vector/native_${isa}.h"
       "ASSAY_HOST_DEVICE=[[gnu::always_inline]]")
     target_compile_options(${objects} PRIVATE -fno-math-errno -fno-trapping-math ${ASSAY_ISA_FLAGS_${isa}})
-    # With g++ 14, the stack that detects use after return does not align 64-byte vectors.
-    if(ASSAY_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-      target_compile_options(${objects} PRIVATE --param=asan-use-after-return=0)
-    endif()
+    assay_keeps_vectors_on_stack(${objects})
     target_sources(${room} PRIVATE $<TARGET_OBJECTS:${objects}>)
   endforeach()
 endfunction()
