@@ -29,9 +29,11 @@
 namespace assay::watch {
 namespace {
 
-constexpr int period_ms = 1000;          // signals, ranks that come and the job's end wake it before
-constexpr double look_seconds = 1.0;     // between looks at loaders, nodes and GPUs,
-constexpr double outside_seconds = 5.0;  // and at most at all other processes, of which there may be many
+constexpr int period_ms = 1000;       // signals, ranks that come and the job's end wake it before
+constexpr double look_seconds = 1.0;  // between looks at loaders, nodes and GPUs.
+// Between looks at all other processes, of which there may be many: the more, the rarer, up to the maximum, so that
+// they take this part of a CPU.
+constexpr double outside_seconds = 5.0, max_outside_seconds = 15.0, outside_share = 0.0005;
 constexpr double hang_steps = 10;        // no step for so many medians,
 constexpr double min_hang_seconds = 10;  // and for so long, and the job hangs
 constexpr double stack_seconds = 0.5;    // that a rank has to write its stack
@@ -68,8 +70,13 @@ class Looks {
 
   void look(double seconds, const std::vector<std::unique_ptr<Rank>>& ranks) {
     std::vector<Reading> unused;
-    if (seconds >= next_outside_)
-      outside_.read(seconds, unused), next_outside_ = seconds + std::clamp(seconds / 2, look_seconds, outside_seconds);
+    if (seconds >= next_outside_) {
+      const double before = own_cpu_seconds();
+      outside_.read(seconds, unused);
+      // All processes are read, so it is done more rarely where there are many.
+      const double rare = std::min((own_cpu_seconds() - before) / outside_share, max_outside_seconds);
+      next_outside_ = seconds + std::max(std::clamp(seconds / 2, look_seconds, outside_seconds), rare);
+    }
     for (const auto& rank : ranks) {
       if (rank->gone()) continue;
       if (rank->info().workers > 0) look_for_workers(seconds, *rank);
