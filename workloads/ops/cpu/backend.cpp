@@ -34,14 +34,9 @@ class CpuBackend final : public Backend {
       return Made<Matmul>::no(fmt::format("no product of {} x {} on the CPU", name_of(desc.a), name_of(desc.b)));
     if (desc.a_stride || desc.b_stride || desc.out_stride)
       return Made<Matmul>::no("products on the CPU need contiguous rows");
-    if (desc.form == WeightForm::tiles) {
-      if (desc.pack_from != DType::f32) return make_tile_matmul(desc);  // the forms are tried against each other
-      MatmulDesc packed = desc;
-      packed.form = WeightForm::packed;
-      return make_tile_matmul(desc, [&] { return make_dnnl_matmul(packed); });
-    }
+    if (desc.form == WeightForm::tiles) return make_tile_matmul(desc);
     if (is_weight_gradient(desc))
-      if (auto made = make_tile_matmul(desc, [&] { return make_dnnl_matmul(desc); })) return made;
+      if (auto made = make_tile_matmul(desc)) return made;
     if (desc.a != DType::f64) return make_dnnl_matmul(desc);
     if (!blas_) return Made<Matmul>::no("f64 needs a BLAS: " + fmt::format("{}", fmt::join(tried_, "; ")));
     return make_blas_matmul(desc, *blas_);

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -27,9 +26,8 @@ Made<Matmul> make_blas_matmul(const MatmulDesc& desc, const BlasLibrary& library
 // primitive, so a machine always computes the same way.
 Made<Matmul> make_dnnl_matmul(const MatmulDesc& desc);
 // Products of bf16 by the processor's tile instructions, with every epilogue and option: weights in the form `tiles`,
-// or b as stored and not transposed, which each call packs. `plain` makes oneDNN's op, which is only timed: choice()
-// tells how much longer it takes; null: no comparison.
-Made<Matmul> make_tile_matmul(const MatmulDesc& desc, const std::function<Made<Matmul>()>& plain = nullptr);
+// or b as stored and not transposed, which each call packs.
+Made<Matmul> make_tile_matmul(const MatmulDesc& desc);
 // Whether dnnl_weight_gradient.cpp has a faster way for this product: a is stored transposed, b is not.
 bool is_weight_gradient(const MatmulDesc& desc);
 Made<Matmul> make_dnnl_weight_gradient(const MatmulDesc& desc);

@@ -1,6 +1,5 @@
 // Products of bf16 by the processor's tile instructions, with both operands packed by our own kernels: b in advance, as
 // oneDNN's panels of 48 columns, or in each call if it is an activation; a in each call.
-#include "workloads/ops/cpu/beside.h"
 #include "workloads/ops/cpu/cpu_ops.h"
 #include "workloads/ops/cpu/kernels/tile_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
@@ -87,7 +86,6 @@ class TileMatmul final : public Matmul {
 
   std::string implementation() const override { return "assay:amx"; }
   std::string isa() const override { return "amx"; }
-  std::string choice() const override { return choice_; }
   std::size_t packed_bytes() const override { return packs_in_advance_ ? panels_bytes_ : 0; }
   void pack(Stream&, const void* b, void* packed) override { pack_->run(b, packed); }
   std::size_t workspace_bytes() const override {
@@ -120,24 +118,6 @@ class TileMatmul final : public Matmul {
     if (row_sums_) row_sums_->run(args.a, static_cast<float*>(args.row_sums));
   }
 
-  void compare(Matmul& plain) {
-    const TileProduct& p = product_;
-    const auto bytes = [](std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(float); };
-    Ones a(bytes(p.m * p.k) / 2), b(std::max(panels_bytes_, plain.packed_bytes())), out(bytes(p.m * p.n));
-    Ones aux(p.gelu || p.gelu_gradient ? bytes(p.m * p.n) : 0), bias(bytes(p.n)), sums(bytes(p.m));
-    Ones workspace(std::max(workspace_bytes(), plain.workspace_bytes()));
-    const MatmulArgs args{.a = a.data(),
-                          .b = b.data(),
-                          .out = out.data(),
-                          .workspace = workspace.data(),
-                          .bias = with_bias_ ? bias.data() : nullptr,
-                          .aux = aux.data(),
-                          .row_sums = sums.data()};
-    const double own = fastest_of<Matmul>(*this, args);
-    choice_ = fmt::format("tiles, {} x {} x {}{}: oneDNN takes {:.2f} times as long", p.m, p.n, p.k,
-                          p.transpose_a ? ", a gradient of weights" : "", fastest_of(plain, args) / own);
-  }
-
  private:
   const TileKernels& kernels_;
   TileProduct product_;  // without operands
@@ -149,20 +129,17 @@ class TileMatmul final : public Matmul {
   std::size_t packed_a_ = 0, scratch_ = 0;  // bytes of each thread's workspace
   std::optional<WeightPack> pack_;
   std::optional<RowSums> row_sums_;
-  std::string choice_;
 };
 
 }  // namespace
 
-Made<Matmul> make_tile_matmul(const MatmulDesc& d, const std::function<Made<Matmul>()>& plain) {
+Made<Matmul> make_tile_matmul(const MatmulDesc& d) {
   if (d.a != DType::bf16 || d.b != DType::bf16) return Made<Matmul>::no("tiles multiply bf16 only");
   const TileKernels* kernels = tile_kernels();
   if (!kernels) return Made<Matmul>::no("this processor has no tiles of bf16");
   if (d.form != WeightForm::tiles && d.transpose_b)
     return Made<Matmul>::no("tiles take b transposed only if it is packed in advance");
-  auto op = std::make_unique<TileMatmul>(d, *kernels);
-  if (auto other = plain ? plain() : Made<Matmul>::no("")) op->compare(*other.take());
-  return std::unique_ptr<Matmul>(std::move(op));
+  return std::unique_ptr<Matmul>(std::make_unique<TileMatmul>(d, *kernels));
 }
 
 }  // namespace assay::ops
