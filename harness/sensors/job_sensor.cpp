@@ -41,12 +41,6 @@ std::optional<double> rate_of(const std::optional<double>& now, const std::optio
   return std::max(0.0, *now - *before) / seconds;
 }
 
-double cpu_of_this_thread() {
-  timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
-}
-
 }  // namespace
 
 JobSensor::JobSensor(Root root, Pid top) : root_(std::move(root)), top_(top), seen_{top} {
@@ -157,16 +151,16 @@ struct JobWatch::State {
     double period = first_period_seconds;
     std::unique_lock lock(mutex);
     while (!stopping) {
-      const double before = cpu_of_this_thread();
+      const double before = seconds_on(CLOCK_THREAD_CPUTIME_ID);
       sample();
-      const double rare = (cpu_of_this_thread() - before) / own_share;
+      const double rare = (seconds_on(CLOCK_THREAD_CPUTIME_ID) - before) / own_share;
       const auto pause = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(period));
       wake.wait_for(lock, pause, [&] { return stopping; });
       const bool young = seconds_since(origin) < young_seconds;
       period = std::min(1.3 * period, young ? period_seconds : std::clamp(rare, period_seconds, max_period_seconds));
     }
     sample();
-    own_cpu_seconds = cpu_of_this_thread();
+    own_cpu_seconds = seconds_on(CLOCK_THREAD_CPUTIME_ID);
   }
 
   JobSensor sensor;

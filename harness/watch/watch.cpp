@@ -19,7 +19,6 @@
 #include "harness/watch/text.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -39,15 +38,6 @@ constexpr double min_hang_seconds = 10;  // and for so long, and the job hangs
 constexpr double stack_seconds = 0.5;    // that a rank has to write its stack
 // Instead of min_hang_seconds while a profiler may be writing its trace.
 constexpr double min_recorded_hang_seconds = 120;
-
-double own_cpu_seconds() {
-  rusage use{};
-  ::getrusage(RUSAGE_SELF, &use);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(use.ru_utime) + seconds(use.ru_stime);
-}
 
 // The fraction of these CPUs that the job used in 95 % of its readings at most.
 std::optional<double> cpus_p95(const std::map<std::string, Series>& series, int cpus) {
@@ -71,10 +61,10 @@ class Looks {
   void look(double seconds, const std::vector<std::unique_ptr<Rank>>& ranks) {
     std::vector<Reading> unused;
     if (seconds >= next_outside_) {
-      const double before = own_cpu_seconds();
+      const double before = seconds_on(CLOCK_THREAD_CPUTIME_ID);
       outside_.read(seconds, unused);
       // All processes are read, so it is done more rarely where there are many.
-      const double rare = std::min((own_cpu_seconds() - before) / outside_share, max_outside_seconds);
+      const double rare = std::min((seconds_on(CLOCK_THREAD_CPUTIME_ID) - before) / outside_share, max_outside_seconds);
       next_outside_ = seconds + std::max(std::clamp(seconds / 2, look_seconds, outside_seconds), rare);
     }
     for (const auto& rank : ranks) {
@@ -348,7 +338,7 @@ class Watcher {
     Traces traces;
     if (traces_) traces = traces_of(ranks_, traces_->path());
     if (seen.steps) add_window(request_.traces, traces.files, around.cuda, seen);
-    seen.watcher_cpus = own_cpu_seconds() / std::max(seen.seconds, 1e-9);
+    seen.watcher_cpus = seconds_on(CLOCK_PROCESS_CPUTIME_ID) / std::max(seen.seconds, 1e-9);
     Shown shown{.name = request_.name.empty() ? name_of_job(request_.words) : request_.name,
                 .seconds = seen.seconds,
                 .use = seen.use,

@@ -20,10 +20,6 @@ constexpr std::int64_t max_pixels = 1024;          // per block, so that one pan
 constexpr std::int64_t private_bytes = 512 << 10;  // largest gradient of which every thread gets its own copy
 constexpr std::int64_t few_channels = 16;          // below this a row of x is a whole window, not one tap
 
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 class PackedGradient final : public VectorOp<ConvBackwardWeights> {
  public:
   explicit PackedGradient(const ConvDesc& desc)

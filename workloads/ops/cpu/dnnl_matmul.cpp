@@ -127,15 +127,9 @@ class GeluProduct final : public Product {
         call_(std::move(built.call)),
         rest_(std::move(rest)),
         element_(size_of(desc.out)),
-        parts_(parts_for(rows * desc.n, 4096)) {
-    const ProductKernels& kernels = cpu::kernels<ProductKernels>();
-    const ProductKernels::Type& type = desc.out == DType::f32 ? kernels.f32 : kernels.bf16;
-    const bool erf = desc.epilogue == Epilogue::gelu_erf || desc.epilogue == Epilogue::gelu_erf_gradient;
-    if (desc.epilogue == Epilogue::gelu_tanh || desc.epilogue == Epilogue::gelu_erf)
-      gelu_ = erf ? type.gelu_erf : type.gelu_tanh;
-    else
-      gradient_ = erf ? type.gelu_erf_gradient : type.gelu_tanh_gradient;
-  }
+        parts_(parts_for(rows * desc.n, 4096)),
+        gelu_(gelu_kernel(desc)),
+        gradient_(gelu_gradient_kernel(desc)) {}
 
   static std::int64_t block_rows(const MatmulDesc& d) {
     return std::clamp<std::int64_t>(block_bytes / (d.n * 4) / 64 * 64, 64, std::max<std::int64_t>(64, d.m));
@@ -184,8 +178,8 @@ class GeluProduct final : public Product {
   std::optional<DnnlCall> rest_;  // for the last block, if it has fewer rows
   std::size_t element_;
   int parts_;
-  ProductKernels::Gelu gelu_ = nullptr;
-  ProductKernels::GeluGradient gradient_ = nullptr;
+  ProductKernels::Gelu gelu_;
+  ProductKernels::GeluGradient gradient_;
 };
 
 std::unique_ptr<Matmul> make_gelu(const MatmulDesc& d) {

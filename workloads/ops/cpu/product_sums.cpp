@@ -11,7 +11,22 @@ namespace {
 constexpr std::int64_t min_elements = 16384;  // per thread
 constexpr std::int64_t line = 64;             // columns: at least a cache line in every type
 
+const ProductKernels::Type& kernels_for(DType type) {
+  const ProductKernels& kernels = cpu::kernels<ProductKernels>();
+  return type == DType::bf16 ? kernels.bf16 : kernels.f32;
+}
+
 }  // namespace
+
+ProductKernels::Gelu gelu_kernel(const MatmulDesc& d) {
+  if (d.epilogue == Epilogue::gelu_tanh) return kernels_for(d.out).gelu_tanh;
+  return d.epilogue == Epilogue::gelu_erf ? kernels_for(d.out).gelu_erf : nullptr;
+}
+
+ProductKernels::GeluGradient gelu_gradient_kernel(const MatmulDesc& d) {
+  if (d.epilogue == Epilogue::gelu_tanh_gradient) return kernels_for(d.out).gelu_tanh_gradient;
+  return d.epilogue == Epilogue::gelu_erf_gradient ? kernels_for(d.out).gelu_erf_gradient : nullptr;
+}
 
 RowSums::RowSums(const MatmulDesc& d)
     : m_(d.m),
@@ -19,7 +34,7 @@ RowSums::RowSums(const MatmulDesc& d)
       transposed_(d.transpose_a),
       add_(d.accumulate),
       parts_(parts_for(d.m * d.k, min_elements)),
-      kernels_(d.a == DType::bf16 ? cpu::kernels<ProductKernels>().bf16 : cpu::kernels<ProductKernels>().f32) {}
+      kernels_(kernels_for(d.a)) {}
 
 void RowSums::run(const void* a, float* sums) const {
   for_ranges(m_, line, parts_, [&](std::int64_t begin, std::int64_t end) {

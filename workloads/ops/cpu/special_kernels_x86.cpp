@@ -1,5 +1,5 @@
-// Pairs of bf16 on x86: VDPBF16PS has twice the throughput of an f32 FMA on AMD (Zen 4 and later), but half on Intel
-// (measured on Emerald Rapids: 210 against 420 GFLOP/s), so Intel computes in f32.
+// Kernels that some x86 processors have. VDPBF16PS has twice the throughput of an f32 FMA on AMD (Zen 4 and later), but
+// half on Intel (measured on Emerald Rapids: 210 against 420 GFLOP/s), so Intel computes in f32.
 #include "harness/device/cpu/cpuid.h"
 #include "harness/device/cpu/kernels.h"
 #include "workloads/ops/cpu/special_kernels.h"

@@ -24,31 +24,23 @@ constexpr std::int64_t max_whole_k = 4096;  // a longer k is multiplied in chunk
 constexpr std::int64_t chunk_of_k = 2048;
 constexpr std::int64_t min_streamed_bytes = 4 << 20;  // of out: more than an L2 cache, so that it would leave it anyway
 
-std::int64_t rounded_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
-
 TileProduct product_of(const MatmulDesc& d) {
-  TileProduct p{.m = d.m, .n = d.n, .k = d.k, .padded_k = rounded_up(d.k, depth), .transpose_a = d.transpose_a};
+  TileProduct p{.m = d.m, .n = d.n, .k = d.k, .padded_k = round_up(d.k, depth), .transpose_a = d.transpose_a};
   p.chunk = p.padded_k <= max_whole_k ? p.padded_k : chunk_of_k;
   p.block_rows = std::clamp(packed_a_bytes / (2 * p.chunk) / height * height, 2 * height, max_block_rows);
   p.out_is_f32 = d.out == DType::f32;
   p.bias_is_f32 = d.bias_type == DType::f32;
   p.accumulate = d.accumulate;
   p.stream = p.out_is_f32 && !d.accumulate && d.n % 16 == 0 && d.m * d.n * 4 >= min_streamed_bytes;
-  const ProductKernels& kernels = cpu::kernels<ProductKernels>();
-  const ProductKernels::Type& type = p.out_is_f32 ? kernels.f32 : kernels.bf16;
-  switch (d.epilogue) {
-    case Epilogue::none: break;
-    case Epilogue::gelu_tanh: p.gelu = type.gelu_tanh; break;
-    case Epilogue::gelu_erf: p.gelu = type.gelu_erf; break;
-    case Epilogue::gelu_tanh_gradient: p.gelu_gradient = type.gelu_tanh_gradient; break;
-    case Epilogue::gelu_erf_gradient: p.gelu_gradient = type.gelu_erf_gradient; break;
-  }
+  p.gelu = gelu_kernel(d);
+  p.gelu_gradient = gelu_gradient_kernel(d);
   return p;
 }
 
 // How the threads share out: the largest part is as small as possible, then the operands that each reads.
 struct Grid {
   int rows = 1, columns = 1;
+  int parts() const { return rows * columns; }
 };
 Grid grid_of(std::int64_t row_groups, std::int64_t panels) {
   Grid best;
@@ -56,7 +48,7 @@ Grid grid_of(std::int64_t row_groups, std::int64_t panels) {
   const int threads = omp_get_max_threads();
   for (int rows = 1; rows <= threads; ++rows) {
     const int columns = threads / rows;
-    const std::int64_t high = rounded_up(row_groups, rows) / rows, wide = rounded_up(panels, columns) / columns;
+    const std::int64_t high = round_up(row_groups, rows) / rows, wide = round_up(panels, columns) / columns;
     if (const auto cost = std::tuple(high * wide, high + wide); cost < least) least = cost, best = {rows, columns};
   }
   return best;
@@ -67,17 +59,16 @@ class TileMatmul final : public Matmul {
   TileMatmul(const MatmulDesc& d, const TileKernels& kernels)
       : kernels_(kernels),
         product_(product_of(d)),
-        panels_(rounded_up(d.n, width) / width),
-        grid_(grid_of(rounded_up(d.m, height) / height, panels_)) {
-    const std::int64_t wide = rounded_up(panels_, grid_.columns) / grid_.columns;
+        panels_(round_up(d.n, width) / width),
+        grid_(grid_of(round_up(d.m, height) / height, panels_)) {
+    const std::int64_t wide = round_up(panels_, grid_.columns) / grid_.columns;
     const std::int64_t blocks = product_.chunk < product_.padded_k ? wide * product_.block_rows / height : 2;
     packed_a_ = static_cast<std::size_t>(product_.block_rows * product_.chunk) * 2;
     scratch_ = packed_a_ + static_cast<std::size_t>(blocks * TileKernels::block) * sizeof(float);
     panels_bytes_ = static_cast<std::size_t>(product_.padded_k * panels_ * width) * 2;
     if (d.row_sums) row_sums_.emplace(d);
     with_bias_ = d.bias;
-    packs_in_advance_ = d.form == WeightForm::tiles;
-    if (!packs_in_advance_) return;
+    if (d.form != WeightForm::tiles) return;
     using dnnl::memory;
     const memory::dims strides = d.transpose_b ? memory::dims{1, d.k} : memory::dims{d.n, 1};
     const memory::desc from({d.k, d.n}, dnnl_type(d.pack_from), strides);
@@ -86,10 +77,10 @@ class TileMatmul final : public Matmul {
 
   std::string implementation() const override { return "assay:amx"; }
   std::string isa() const override { return "amx"; }
-  std::size_t packed_bytes() const override { return packs_in_advance_ ? panels_bytes_ : 0; }
+  std::size_t packed_bytes() const override { return pack_ ? panels_bytes_ : 0; }
   void pack(Stream&, const void* b, void* packed) override { pack_->run(b, packed); }
   std::size_t workspace_bytes() const override {
-    return scratch_ * static_cast<std::size_t>(grid_.rows * grid_.columns) + (packs_in_advance_ ? 0 : panels_bytes_);
+    return scratch_ * static_cast<std::size_t>(grid_.parts()) + (pack_ ? 0 : panels_bytes_);
   }
 
   void run(Stream&, const MatmulArgs& args) override {
@@ -101,13 +92,13 @@ class TileMatmul final : public Matmul {
     p.out = args.out;
     p.aux = args.aux;
     p.stream = p.stream && reinterpret_cast<std::uintptr_t>(args.out) % 64 == 0;
-    if (!packs_in_advance_) {
-      for_ranges(p.padded_k, depth, grid_.rows * grid_.columns,
+    if (!pack_) {
+      for_ranges(p.padded_k, depth, grid_.parts(),
                  [&](std::int64_t begin, std::int64_t end) { kernels_.pack(p, args.b, scratch, begin, end); });
       p.panels = scratch;
       scratch += panels_bytes_;
     }
-    for_parts(grid_.rows * grid_.columns, [&](int index) {
+    for_parts(grid_.parts(), [&](int index) {
       const Part rows = part_of(p.m, height, index / grid_.columns, grid_.rows);
       const Part panels = part_of(panels_, 1, index % grid_.columns, grid_.columns);
       char* own = scratch + static_cast<std::size_t>(index) * scratch_;
@@ -123,11 +114,10 @@ class TileMatmul final : public Matmul {
   TileProduct product_;  // without operands
   std::int64_t panels_;
   Grid grid_;
-  bool packs_in_advance_ = false;
   bool with_bias_ = false;
   std::size_t panels_bytes_ = 0;
   std::size_t packed_a_ = 0, scratch_ = 0;  // bytes of each thread's workspace
-  std::optional<WeightPack> pack_;
+  std::optional<WeightPack> pack_;          // null: b is packed in each call
   std::optional<RowSums> row_sums_;
 };
 

@@ -23,7 +23,6 @@ constexpr std::int64_t block_bytes = 1 << 20;           // of transformed tiles,
 constexpr std::int64_t min_tiles = 42;                  // per block, since each block reads all weights
 constexpr std::int64_t gradient_block_bytes = 8 << 20;  // of transformed tiles, all threads together
 
-std::int64_t up_to(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 std::int64_t half_up(std::int64_t value) { return (value + 1) / 2; }
 
 const WinogradKernels& kernels() { return cpu::kernels<WinogradKernels>(); }
@@ -107,19 +106,19 @@ class Convolution {
   explicit Convolution(const Shape& shape)
       : s_(shape),
         in_stride_(s_.in + skew),
-        out_stride_(up_to(s_.out, kernels_.columns) + skew),
+        out_stride_(round_up(s_.out, kernels_.columns) + skew),
         parts_(parts_for(s_.tiles(), min_tiles)),
         block_(block_tiles()) {}
 
   std::size_t packed_bytes() const { return static_cast<std::size_t>(winograd_positions * position()) * sizeof(float); }
   // Floats of the transformed weights at one position.
-  std::int64_t position() const { return up_to(s_.out, kernels_.columns) * s_.in + skew; }
+  std::int64_t position() const { return round_up(s_.out, kernels_.columns) * s_.in + skew; }
   // A part's transformed tiles, then its products.
   std::size_t workspace_bytes() const { return static_cast<std::size_t>(parts_ * part_floats()) * sizeof(float); }
 
   void run(const void* from, const void* u, void* to, void* workspace) const {
     const WinogradTiles in = s_.in_tiles(block_, in_stride_), out = s_.out_tiles(block_, out_stride_);
-    const std::int64_t columns = up_to(s_.out, kernels_.columns);
+    const std::int64_t columns = round_up(s_.out, kernels_.columns);
     for_parts(parts_, [&](int part) {
       float* tiles = static_cast<float*>(workspace) + part * part_floats();
       float* products = tiles + winograd_positions * in.size;
@@ -149,7 +148,7 @@ class Convolution {
     const std::int64_t max_block = std::max(block_bytes / tile_bytes, min_tiles);
     const std::int64_t each = (s_.tiles() + parts_ - 1) / parts_;
     const std::int64_t blocks = (each + max_block - 1) / max_block;
-    return std::min(each, up_to((each + blocks - 1) / blocks, kernels_.rows));
+    return std::min(each, round_up((each + blocks - 1) / blocks, kernels_.rows));
   }
   std::int64_t part_floats() const { return winograd_positions * block_ * (in_stride_ + out_stride_); }
 
@@ -212,9 +211,9 @@ class BackwardWeights final : public WinogradOp<ConvBackwardWeights> {
   explicit BackwardWeights(const ConvDesc& desc)
       : d_(desc),
         s_(shape_of(desc)),
-        in_stride_(up_to(s_.in, kernels_.columns) + skew),
+        in_stride_(round_up(s_.in, kernels_.columns) + skew),
         out_stride_(s_.out + skew),
-        sums_stride_(up_to(s_.in, kernels_.columns)),
+        sums_stride_(round_up(s_.in, kernels_.columns)),
         parts_(parts_for(s_.tiles(), min_tiles)) {
     const std::int64_t tile_bytes = winograd_positions * (in_stride_ + out_stride_) * std::int64_t{sizeof(float)};
     const std::int64_t max_block = std::max(gradient_block_bytes / tile_bytes, min_tiles);

@@ -30,7 +30,7 @@ struct TileProduct {
 };
 
 struct TileKernels {
-  // Of what six tiles sum, of which a panel of b has the columns.
+  // Six tiles sum a block of this height and width; a panel of b has its columns.
   static constexpr std::int64_t height = 32, width = 48;
   static constexpr std::int64_t block = height * width;
   static constexpr std::int64_t depth = 32;  // k of one tile product

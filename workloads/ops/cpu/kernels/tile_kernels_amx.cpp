@@ -78,7 +78,7 @@ inline void write_row(const TileProduct& p, Pending& pending) {
   }
 }
 
-// What comes into the L2 cache during the products.
+// Tells what comes into the L2 cache during the products.
 struct Prefetch {
   const char* next = nullptr;
   Index lines = 0;
