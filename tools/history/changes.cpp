@@ -1,5 +1,7 @@
 // Which changes the detector finds in series from anywhere: a line per series on stdin, its name and natural logarithms
 // ("nan" where there is none); a line per series on stdout, its name and the places, from 0, from which on it differs.
+// By default these are alarms and their ends. With --levels they are the steps between the levels that the detector sees
+// at the end: those that alarmed and have not gone back, and those that were accepted without an alarm.
 #include "harness/history/detect/detector.h"
 
 #include <fmt/core.h>
@@ -10,13 +12,21 @@
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::history {
 namespace {
 
+std::vector<Night> levels(const SeriesState& state) {
+  std::vector<Night> all;
+  for (const Change& change : state.changes)
+    if (change.stage == Stage::open || change.stage == Stage::small) all.push_back(change.first_after);
+  return all;
+}
+
 // The places of alarms, and of returns from those that recovered.
-std::vector<Night> places(const SeriesState& state) {
+std::vector<Night> alarms(const SeriesState& state) {
   std::vector<Night> all;
   for (const Change& change : state.changes) {
     if (!change.opened) continue;
@@ -28,7 +38,7 @@ std::vector<Night> places(const SeriesState& state) {
   return all;
 }
 
-int run() {
+int run(bool of_levels) {
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
     std::string name;
@@ -49,7 +59,8 @@ int run() {
       return 2;
     }
     fmt::print("{}", name);
-    for (const Night place : places(analyse(std::span(&track, 1), {}, {}).series.front())) fmt::print(" {}", place);
+    const Analysis analysis = analyse(std::span(&track, 1), {}, {});
+    for (const Night place : (of_levels ? levels : alarms)(analysis.series.front())) fmt::print(" {}", place);
     fmt::print("\n");
   }
   return 0;
@@ -58,4 +69,11 @@ int run() {
 }  // namespace
 }  // namespace assay::history
 
-int main() { return assay::history::run(); }
+int main(int count, char** words) {
+  const bool of_levels = count == 2 && std::string_view(words[1]) == "--levels";
+  if (count > 1 && !of_levels) {
+    fmt::print(stderr, "history_changes: only --levels can be asked for\n");
+    return 2;
+  }
+  return assay::history::run(of_levels);
+}

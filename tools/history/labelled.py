@@ -5,7 +5,8 @@ Dataset (TCPD) defines them, beside Apache Otava's if its wheel is installed.
     labelled.py --changes build/release/history_changes --tcpd CLONE_OF_TCPD
     labelled.py --changes ... --series FILE.json      [{"name": "a", "values": [1, 2], "changes": [[1]]}, ..]
 
-`changes` has a list for each person who labelled the series. Only series of one dimension count. --half takes every
+`changes` has a list for each person who labelled the series. "alarms" are the detector's alarms and their ends, "levels" the
+steps between the levels that it sees at the end, whether they alarmed or not: the segmentation that TCPD asks for. Only series of one dimension count. --half takes every
 second series by name, so that one half can stay unseen while the detector is changed."""
 
 import argparse
@@ -64,9 +65,9 @@ def logarithms(values):
     return [0.05 * (value - middle) / spread for value in values]
 
 
-def by_assay(program, series):
+def by_assay(command, series):
     lines = "".join(f"s{i} {' '.join(map(repr, logarithms(one['values'])))}\n" for i, one in enumerate(series))
-    done = subprocess.run([program], input=lines, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
     return [[int(word) for word in line.split()[1:]] for line in done.stdout.splitlines()]
 
 
@@ -95,7 +96,8 @@ def main():
         series = series[options.half == "second"::2]
     if not series:
         sys.exit("labelled.py: no series of one dimension")
-    found = {"no change": [[] for _ in series], "assay": by_assay(options.changes, series)}
+    found = {"no change": [[] for _ in series], "alarms": by_assay([options.changes], series),
+             "levels": by_assay([options.changes, "--levels"], series)}
     if importlib.util.find_spec("otava"):
         found["otava"] = by_otava(series)
     print("| series |" + "".join(f" {name} |" for name in found) + "\n|---|" + "---|" * len(found))

@@ -42,10 +42,21 @@ class LabelledTest(unittest.TestCase):
                                   capture_output=True, text=True, check=True)
             self.assertIn("left out: absent", done.stderr)
             rows = {line.split(" | ")[0].strip("| *"): line.strip(" |").split(" | ")[1:] for line in done.stdout.splitlines()}
-            column = rows["series"].index("assay")
-            for title in ("step", "below", "quiet", "F1"):
-                self.assertEqual(float(rows[title][column]), 1, done.stdout)
+            for column in (rows["series"].index("alarms"), rows["series"].index("levels")):
+                for title in ("step", "below", "quiet", "F1"):
+                    self.assertEqual(float(rows[title][column]), 1, done.stdout)
             self.assertEqual(float(rows["step"][rows["series"].index("no change")]), 0.667)
+
+    def test_an_excursion_is_an_alarm_and_no_level(self):
+        noise = random.Random(3)
+        values = " ".join(str(noise.gauss(0, 0.01) + (0.2 if 60 <= i < 75 else 0)) for i in range(160))
+        places = [subprocess.run([PROGRAM, *words], input=f"a {values}\n", capture_output=True, text=True, check=True).stdout
+                  for words in ([], ["--levels"])]
+        self.assertEqual(places, ["a 60 75\n", "a\n"])
+
+    def test_refuses_other_words(self):
+        done = subprocess.run([PROGRAM, "--level"], input="", capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (2, "history_changes: only --levels can be asked for\n"))
 
     def test_says_what_is_no_number(self):
         done = subprocess.run([PROGRAM], input="a 1 2 x\n", capture_output=True, text=True)
