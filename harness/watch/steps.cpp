@@ -1,11 +1,11 @@
 #include "harness/watch/steps.h"
 
-#include <boost/math/distributions/normal.hpp>
-#include <boost/math/distributions/students_t.hpp>
+#include "harness/statistics/distributions.h"
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t max_warm_up = 10;
 constexpr std::ptrdiff_t min_steps = 3;
-constexpr std::size_t block_steps = 25, settling_steps = 5;  // hook/assay_watch.py: BLOCK
+constexpr std::size_t block_steps = 7, settling_steps = 1;  // hook/assay_watch.py: BLOCK
 constexpr double persistent_share = 0.75, chance_sigmas = 3;
 constexpr double stall_sigmas = 3, min_sigma = 0.05;  // of the median
 
@@ -68,9 +68,8 @@ bool is_beyond_chance(double share_of_steps, const std::vector<double>& behind_b
   const double limit = chance + chance_sigmas * std::sqrt(chance * (1 - chance) / steps);
   if (limit <= 1) return share_of_steps >= limit;
   if (std::ssize(behind_by) < min_steps) return false;
-  const boost::math::students_t student(steps - 1);
-  const double tail = boost::math::cdf(boost::math::complement(boost::math::normal(), chance_sigmas));
-  const double sigmas = boost::math::quantile(boost::math::complement(student, tail / static_cast<double>(ranks)));
+  const double sigmas =
+      student_upper_quantile(steps - 1, normal_upper_tail(chance_sigmas) / static_cast<double>(ranks));
   return mean(behind_by) > sigmas * std::sqrt(squared_deviations(behind_by) / (steps - 1) / steps);
 }
 
@@ -161,13 +160,14 @@ std::optional<Overhead> overhead_of(const std::vector<Step>& steps) {
       else if (steps[i].parts == with)
         seconds.push_back(steps[i].total);
     if (seconds.size() + recorded < block_steps - settling_steps) break;
-    medians.push_back(median(seconds));
+    medians.push_back(seconds.empty() ? std::numeric_limits<double>::quiet_NaN() : median(seconds));
   }
   // Each block beside the two around it, as jobs become faster or slower with time; the first warms up.
   std::vector<double> ratios;
   for (std::size_t i = 2; i + 1 < medians.size(); ++i) {
     const double around = (medians[i - 1] + medians[i + 1]) / 2;
-    ratios.push_back((i % 2 == 0 ? medians[i] / around : around / medians[i]) - 1);
+    const double ratio = i % 2 == 0 ? medians[i] / around : around / medians[i];
+    if (std::isfinite(ratio)) ratios.push_back(ratio - 1);
   }
   if (ratios.size() < 2) return std::nullopt;
   return Overhead{median(ratios), median_interval(ratios)};

@@ -26,8 +26,8 @@ STEP = struct.Struct("<13d")
 COUNT, COMMAND, ENTERED, NAME = 8, 16, 24, 64
 NAME_BYTES = 64
 DATA, BACKWARD, COMMUNICATION, OPTIMIZER, CHECKPOINT = range(FORWARD)
-BLOCK = 25       # steps of a block with all hooks, and of one with only the step's end
-BLOCKS = 12      # of which every second has all hooks; from then on all steps have them
+BLOCK = 7        # steps of a block with all hooks, and of one with only the step's end: short, as machines drift
+BLOCKS = 42      # of which every second has all hooks; from then on all steps have them
 COLLECTIVES = ("all_reduce", "reduce", "broadcast", "all_gather", "all_gather_into_tensor", "reduce_scatter",
                "reduce_scatter_tensor", "all_to_all", "all_to_all_single", "gather", "scatter", "barrier", "send", "recv",
                "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list", "monitored_barrier")

@@ -140,8 +140,8 @@ TEST(WatchSteps, WhatRanksWaitForACpuIsNoUnequalWork) {
 
 TEST(WatchSteps, StepsOfBlocksWithoutHooksTellTheOverhead) {
   RankSteps rank = rank_of(0);
-  for (std::size_t i = 0; i < 300; ++i) {
-    rank.steps[i].parts = (i / 25) % 2 == 0;
+  for (std::size_t i = 0; i < 294; ++i) {
+    rank.steps[i].parts = (i / 7) % 2 == 0;
     if (rank.steps[i].parts) rank.steps[i].total += 0.002;
   }
   const auto job = steps_of_job({rank});
@@ -149,18 +149,17 @@ TEST(WatchSteps, StepsOfBlocksWithoutHooksTellTheOverhead) {
   EXPECT_NEAR(job->overhead->share, 0.02, 1e-9);
   // A job that becomes faster from block to block is none whose hooks cost something.
   RankSteps faster = rank;
-  for (std::size_t i = 0; i < faster.steps.size(); ++i)
-    faster.steps[i].total *= 1 - 0.005 * static_cast<double>(i / 25);
+  for (std::size_t i = 0; i < faster.steps.size(); ++i) faster.steps[i].total *= 1 - 0.001 * static_cast<double>(i / 7);
   EXPECT_NEAR(steps_of_job({faster})->overhead->share, 0.02, 1e-3);
-  EXPECT_FALSE(steps_of_job({rank_of(0, 30)})->overhead);  // too few steps to tell
+  EXPECT_FALSE(steps_of_job({rank_of(0, 30)})->overhead);  // too few blocks to tell
 }
 
-// A profiler recorded on one rank, so the other waited; blocks of 25 steps with all hooks and with fewer took turns.
+// A profiler recorded on one rank, so the other waited; blocks of 7 steps with all hooks and with fewer took turns.
 TEST(WatchSteps, StepsThatAProfilerRecordedCountForNothing) {
   std::vector<RankSteps> ranks = with_late(2, 1, 0.03);
   for (RankSteps& rank : ranks)
-    for (std::size_t i = 25; i < 300; ++i)
-      if (i / 25 % 2 == 1) rank.steps[i].parts = false, rank.steps[i].total *= 0.98;
+    for (std::size_t i = 7; i < 294; ++i)
+      if (i / 7 % 2 == 1) rank.steps[i].parts = false, rank.steps[i].total *= 0.98;
   for (RankSteps& rank : ranks) rank.steps[200].total += 5, rank.steps[201].total += 5;
   const auto without = steps_of_job(ranks);
   for (std::size_t i = 10; i < 15; ++i) {
