@@ -284,24 +284,6 @@ void read_json(const JsonValue& value, T& to) {
   }
 }
 
-// Parses text and calls use(value). Throws Error for text that is not JSON, is nested deeper than 64, or has a member
-// of a wrong type. Equal parts of type SharedJson share one value of the pool.
-template <typename Use>
-void use_text(std::string_view text, JsonPool* pool, Use use) {
-  simdjson::dom::parser parser;
-  simdjson::dom::element root;
-  if (parser.allocate(text.size(), 66) || parser.parse(text.data(), text.size()).get(root)) {
-    (void)parse_untrusted(text);  // says why
-    throw Error("not JSON");      // a number beyond the range of a double, or an integer beyond 64 bits
-  }
-  try {
-    if (root.is_null()) JsonValue::fail("an object");
-    use(JsonValue(root, pool));
-  } catch (const Mismatch& mismatch) {
-    throw Error(mismatch.text());
-  }
-}
-
 // A value from text, as use_text().
 template <typename T>
 T read_text(std::string_view text, JsonPool* pool = nullptr) {

@@ -4,10 +4,12 @@
 
 #include "harness/json/shared.h"
 
-#include <simdjson.h>
-
+#include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,49 +29,42 @@ struct Mismatch {
 
 class JsonValue {
  public:
-  JsonValue(simdjson::dom::element element, JsonPool* pool) : element_(element), pool_(pool) {}
-
-  bool is_null() const { return element_.is_null(); }
-  bool is_list() const { return element_.is_array(); }
-  bool is_object() const { return element_.is_object(); }
-  bool is_string() const { return element_.is_string(); }
-  bool is_boolean() const { return element_.is_bool(); }
+  bool is_null() const;
+  bool is_list() const;
+  bool is_object() const;
+  bool is_string() const;
+  bool is_boolean() const;
   // Written without fraction and exponent.
-  bool is_integer() const { return element_.is_int64() || element_.is_uint64(); }
+  bool is_integer() const;
 
-  std::string_view string() const { return get<std::string_view>("a string"); }
-  bool boolean() const { return get<bool>("true or false"); }
-  double number() const { return get<double>("a number"); }
+  std::string_view string() const;
+  bool boolean() const;
+  double number() const;
   // An int is never negative.
   template <std::integral T>
   T integer() const {
-    if constexpr (std::same_as<T, std::uint64_t>) return get<std::uint64_t>("an integer from 0 on");
-    if (element_.is_uint64() && !element_.is_int64()) fail("an integer of 64 bits");
-    const auto value = get<std::int64_t>("an integer");
+    if constexpr (std::same_as<T, std::uint64_t>) return unsigned_integer();
+    const std::int64_t value = signed_integer();
     if (std::same_as<T, int> && (value < 0 || !std::in_range<int>(value))) fail("an integer of 31 bits");
     return static_cast<T>(value);
   }
 
   // each(name, value), each(value).
   void members(auto each) const {
-    for (const auto& [name, element] : get<simdjson::dom::object>("an object")) {
-      try {
-        each(name, JsonValue(element, pool_));
-      } catch (Mismatch& mismatch) {
-        mismatch.inside(name);
-        throw;
-      }
-    }
+    for_members([](void* user, std::string_view name,
+                   const JsonValue& value) { (*static_cast<decltype(each)*>(user))(name, value); },
+                &each);
   }
   void elements(const char* wanted, auto each) const {
-    for (const simdjson::dom::element element : get<simdjson::dom::array>(wanted)) each(JsonValue(element, pool_));
+    for_elements(
+        wanted, [](void* user, const JsonValue& value) { (*static_cast<decltype(each)*>(user))(value); }, &each);
   }
   // A member of an object; calls each(value) if it is there, and returns whether it is.
   bool member(std::string_view name, auto each) const {
-    simdjson::dom::element element;
-    if (get<simdjson::dom::object>("an object").at_key(name).get(element)) return false;
+    const std::optional<JsonValue> found = find(name);
+    if (!found) return false;
     try {
-      each(JsonValue(element, pool_));
+      each(*found);
     } catch (Mismatch& mismatch) {
       mismatch.inside(name);
       throw;
@@ -77,21 +72,29 @@ class JsonValue {
     return true;
   }
 
-  std::string text() const { return simdjson::minify(element_); }
+  std::string text() const;
   // Where equal parts of the text are shared; may be null.
   JsonPool* pool() const { return pool_; }
   [[noreturn]] static void fail(const char* wanted) { throw Mismatch{"", std::string("not ") + wanted}; }
 
  private:
-  template <typename T>
-  T get(const char* wanted) const {
-    T value;
-    if (element_.get(value)) fail(wanted);
-    return value;
-  }
+  friend void use_text(std::string_view text, JsonPool* pool, const std::function<void(const JsonValue&)>& use);
+  // Simdjson's element as bytes, as its header takes seconds to compile.
+  using Element = std::array<std::byte, 16>;
+  JsonValue(const Element& element, JsonPool* pool) : element_(element), pool_(pool) {}
 
-  simdjson::dom::element element_;
+  void for_members(void (*use)(void* user, std::string_view name, const JsonValue& value), void* user) const;
+  void for_elements(const char* wanted, void (*use)(void* user, const JsonValue& value), void* user) const;
+  std::optional<JsonValue> find(std::string_view name) const;
+  std::uint64_t unsigned_integer() const;
+  std::int64_t signed_integer() const;
+
+  Element element_;
   JsonPool* pool_;
 };
+
+// Parses text and calls use(value). Throws Error for text that is not JSON, is nested deeper than 64, or has a member
+// of a wrong type. Equal parts of type SharedJson share one value of the pool.
+void use_text(std::string_view text, JsonPool* pool, const std::function<void(const JsonValue&)>& use);
 
 }  // namespace assay

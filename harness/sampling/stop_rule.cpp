@@ -9,7 +9,7 @@
 // end sampling before a tenth of the time limit.
 #include "harness/sampling/stop_rule.h"
 
-#include <boost/math/distributions/normal.hpp>
+#include "harness/statistics/distributions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,9 +31,7 @@ constexpr std::size_t max_kept_samples = 100'000;
 constexpr double min_batch = 16, max_batch = 256;
 constexpr double batch_share_of_time = 0.02, max_batch_share_of_time = 0.1;
 
-double normal_half_width(double confidence) {
-  return boost::math::quantile(boost::math::normal(), 0.5 * (1.0 + confidence));
-}
+double normal_half_width(double confidence) { return normal_quantile(0.5 * (1.0 + confidence)); }
 
 }  // namespace
 

@@ -1,9 +1,8 @@
 #include "harness/statistics/losses.h"
 
+#include "harness/statistics/distributions.h"
 #include "harness/statistics/outliers.h"
 #include "harness/statistics/statistics.h"
-
-#include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
 #include <array>
@@ -23,10 +22,6 @@ constexpr double apart = 6;                // deviations between the centres of 
 constexpr double reserve = 0.7;            // of the false fails: spreads are estimates (by simulation)
 
 double variance(double sigma) { return sigma * sigma; }
-
-double upper_t(double tail, double freedom) {
-  return boost::math::quantile(boost::math::complement(boost::math::students_t(freedom), tail));
-}
 
 // Pools variances by what each is worth.
 Spread pooled(double variance_a, double freedom_a, const Spread& b) {
@@ -58,7 +53,7 @@ void set_limit(LossLimit& to, const Spread& spread, double tail, double margin) 
   // The median, from which losses are counted, is uncertain itself.
   const double sigma = spread.sigma * std::sqrt(1 + std::numbers::pi / 2 / static_cast<double>(to.members));
   to.center = spread.center;
-  to.limit = std::max(margin, upper_t(tail, spread.freedom) * sigma);
+  to.limit = std::max(margin, student_upper_quantile(spread.freedom, tail) * sigma);
   to.found = to.limit + ninety_percent * sigma;
 }
 
@@ -91,7 +86,8 @@ Halves halves_of(std::span<const double> speeds) {
 
 void find_group(LossLimit& to, const Halves& halves, const Spread& within, double tail, double margin) {
   if (halves.slow.empty()) return;
-  const double enough = std::max(apart, upper_t(tail, within.freedom)) * std::max(within.sigma, halves.within.sigma);
+  const double enough =
+      std::max(apart, student_upper_quantile(within.freedom, tail)) * std::max(within.sigma, halves.within.sigma);
   if (halves.apart > std::max(margin, enough)) to.slower_group = halves.slow;
 }
 

@@ -1,8 +1,7 @@
 #include "harness/statistics/outliers.h"
 
+#include "harness/statistics/distributions.h"
 #include "harness/statistics/statistics.h"
-
-#include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -46,8 +45,7 @@ std::vector<std::size_t> extreme_deviates(std::span<const double> values, std::s
     for (const std::size_t i : rest) squares += (values[i] - mean) * (values[i] - mean);
     const auto off = [&](std::size_t i) { return std::abs(values[i] - mean); };
     const auto furthest = std::ranges::max_element(rest, [&](std::size_t a, std::size_t b) { return off(a) < off(b); });
-    const boost::math::students_t student(n - 2);
-    const double t = boost::math::quantile(boost::math::complement(student, error / (2 * n)));
+    const double t = student_upper_quantile(n - 2, error / (2 * n));
     const double limit = (n - 1) * t / std::sqrt((n - 2 + t * t) * n);
     taken.push_back(*furthest);
     if (off(*furthest) > limit * std::sqrt(squares / (n - 1))) apart = taken.size();

@@ -1,9 +1,8 @@
 #include "harness/statistics/prediction.h"
 
 #include "harness/core/error.h"
+#include "harness/statistics/distributions.h"
 #include "harness/statistics/statistics.h"
-
-#include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -28,8 +27,7 @@ double Prediction::margin(double error, std::size_t count) const {
   ASSAY_CHECK(error > 0 && error <= 0.5, "error {} is not within (0, 0.5]", error);
   ASSAY_CHECK(count >= 2, "a prediction from {} values", count);
   const double n = static_cast<double>(count);
-  const boost::math::students_t student(std::min(trusted * (n - 1), tail_freedom));
-  const double t = boost::math::quantile(boost::math::complement(student, error));
+  const double t = student_upper_quantile(std::min(trusted * (n - 1), tail_freedom), error);
   return t * std::sqrt(sigma * sigma + unit_sigma * unit_sigma / n);
 }
 

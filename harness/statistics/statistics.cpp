@@ -2,10 +2,9 @@
 #include "harness/statistics/statistics.h"
 
 #include "harness/core/error.h"
+#include "harness/statistics/distributions.h"
 
 #include <boost/math/distributions/binomial.hpp>
-#include <boost/math/distributions/normal.hpp>
-#include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -63,8 +62,7 @@ double lag_one(std::span<const double> centred, double variance) {
 bool correlated(std::span<const double> centred, double confidence) {
   const double variance = lagged_product(centred, 0);
   if (variance <= 0) return false;
-  return lag_one(centred, variance) >
-         bm::quantile(bm::normal(), confidence) / std::sqrt(static_cast<double>(centred.size()));
+  return lag_one(centred, variance) > normal_quantile(confidence) / std::sqrt(static_cast<double>(centred.size()));
 }
 
 // How many samples carry the information of one independent sample: the larger of the initial positive sequence sum
@@ -92,14 +90,12 @@ double widened(std::span<const double> values, double confidence) {
   const std::vector<double> ranks = centred_ranks(values);
   const double variance = lagged_product(ranks, 0);
   if (variance <= 0) return confidence;
-  const bm::normal normal;
   const double n = static_cast<double>(values.size());
-  const double r =
-      std::clamp(lag_one(ranks, variance) + bm::quantile(normal, hidden) / std::sqrt(n), 0.0, max_correlation);
+  const double r = std::clamp(lag_one(ranks, variance) + normal_quantile(hidden) / std::sqrt(n), 0.0, max_correlation);
   const double tau = (1.0 + r) / (1.0 - r);
   const double spread = std::max(0.1, 1.0 - tau / n);
-  const double z = bm::quantile(normal, 0.5 * (1.0 + confidence)) * std::sqrt(tau / spread);
-  return 1.0 - 2.0 * bm::cdf(bm::complement(normal, std::min(z, 8.0)));
+  const double z = normal_quantile(0.5 * (1.0 + confidence)) * std::sqrt(tau / spread);
+  return 1.0 - 2.0 * normal_upper_tail(std::min(z, 8.0));
 }
 
 // Medians of `blocks` consecutive runs of nearly equal, odd length (an even run loses its last value): for skewed
@@ -197,7 +193,7 @@ std::optional<Interval> mean_interval(std::span<const double> values, double con
   if (n < min_blocks) return std::nullopt;
   const double center = mean(values);
   const double count = static_cast<double>(n);
-  const double t = bm::quantile(bm::students_t(count - 1), 0.5 * (1.0 + confidence));
+  const double t = student_quantile(count - 1, 0.5 * (1.0 + confidence));
   const double half = t * std::sqrt(squared_deviations(values) / (count - 1) / count);
   return Interval{center - half, center + half};
 }

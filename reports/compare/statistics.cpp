@@ -1,8 +1,7 @@
-// Tests and intervals for differences of logarithms; distributions from Boost.Math.
+// Tests and intervals for differences of logarithms.
 #include "reports/compare/statistics.h"
 
-#include <boost/math/distributions/normal.hpp>
-#include <boost/math/distributions/students_t.hpp>
+#include "harness/statistics/distributions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,8 +11,6 @@ namespace assay::report::comparison {
 
 namespace {
 
-namespace bm = boost::math;
-
 constexpr double confidence_tail = 0.025;  // of a two-sided 95 %
 constexpr double power = 0.80;
 constexpr double max_log = 230;  // 1e100: ratios of any figures stay finite
@@ -22,14 +19,12 @@ double bounded_exp(double log) { return std::exp(std::clamp(log, -max_log, max_l
 
 // Upper quantile and two-sided probability: of the normal distribution if there are no degrees of freedom.
 double upper_quantile(std::optional<double> freedom, double tail) {
-  return freedom ? bm::quantile(bm::complement(bm::students_t(*freedom), tail))
-                 : bm::quantile(bm::complement(bm::normal(), tail));
+  return freedom ? student_upper_quantile(*freedom, tail) : normal_upper_quantile(tail);
 }
 
 double two_sided(double statistic, std::optional<double> freedom) {
   const double size = std::abs(statistic);
-  return 2 * (freedom ? bm::cdf(bm::complement(bm::students_t(*freedom), size))
-                      : bm::cdf(bm::complement(bm::normal(), size)));
+  return 2 * (freedom ? student_upper_tail(*freedom, size) : normal_upper_tail(size));
 }
 
 // The smallest true difference that a two-sided test at 5 % finds with 80 %: (t_0.975 + t_0.80) standard errors

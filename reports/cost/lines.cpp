@@ -2,10 +2,10 @@
 
 #include "harness/core/text.h"
 #include "harness/runs/why_left_out.h"
+#include "harness/statistics/distributions.h"
 #include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
-#include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -132,7 +132,7 @@ Estimate CostLine::usd(const HourlyPrice& price) const {
 
 Interval t_interval(const std::vector<double>& values) {
   const double n = static_cast<double>(values.size()), middle = mean(values);
-  const double t = boost::math::quantile(boost::math::students_t(n - 1), 0.975);
+  const double t = student_quantile(n - 1, 0.975);
   const double half = t * std::sqrt(squared_deviations(values) / (n - 1) / n);
   return {std::max(0.0, middle - half), middle + half};
 }

@@ -1,8 +1,7 @@
 #include "reports/ranking/spread.h"
 
+#include "harness/statistics/distributions.h"
 #include "harness/statistics/statistics.h"
-
-#include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -16,9 +15,7 @@ constexpr double error = 0.05;
 constexpr double min_sigma = 0.001;  // no two machines are more alike; keeps equal figures from proving anything
 constexpr std::size_t max_machines = 1000;
 
-double student(double freedom, double probability) {
-  return boost::math::quantile(boost::math::complement(boost::math::students_t(freedom), probability / 2));
-}
+double student(double freedom, double probability) { return student_upper_quantile(freedom, probability / 2); }
 
 }  // namespace
 

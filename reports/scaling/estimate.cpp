@@ -1,7 +1,6 @@
 #include "reports/scaling/estimate.h"
 
-#include <boost/math/distributions/normal.hpp>
-#include <boost/math/distributions/students_t.hpp>
+#include "harness/statistics/distributions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -81,9 +80,8 @@ Estimate pooled(std::span<const Estimate> runs) {
 }
 
 double t95(int freedom) {
-  namespace bm = boost::math;
-  static const double normal = bm::quantile(bm::normal(), 0.975);
-  return freedom > 0 ? bm::quantile(bm::students_t(freedom), 0.975) : normal;
+  static const double normal = normal_quantile(0.975);
+  return freedom > 0 ? student_quantile(freedom, 0.975) : normal;
 }
 
 }  // namespace assay::report::scaling

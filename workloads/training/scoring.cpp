@@ -2,10 +2,10 @@
 
 #include "harness/core/configs.h"
 #include "harness/json/json.h"
+#include "harness/statistics/distributions.h"
 #include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
-#include <boost/math/distributions/students_t.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -97,8 +97,7 @@ ConvergenceVerdict judge_convergence(std::span<const QualityRun> runs, std::int6
   const auto m = static_cast<double>(reference->samples.size());
   const double degrees = n + m - 2;
   const double deviation = std::sqrt((squared_deviations(samples) + squared_deviations(reference->samples)) / degrees);
-  const double bound =
-      boost::math::quantile(boost::math::students_t(degrees), confidence) * deviation * std::sqrt(1 / n + 1 / m);
+  const double bound = student_quantile(degrees, confidence) * deviation * std::sqrt(1 / n + 1 / m);
   const double expected = mean(reference->samples);
   verdict.mean = mean(samples);
   verdict.low = expected - bound;

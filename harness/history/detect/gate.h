@@ -3,7 +3,7 @@
 
 #include "harness/history/detect/noise.h"
 
-#include <boost/math/distributions/normal.hpp>
+#include "harness/statistics/distributions.h"
 
 #include <cstddef>
 #include <optional>
@@ -33,7 +33,7 @@ class Gate {
   bool passes(std::size_t m, double variance) const {
     if (!reference_) return true;
     const double mean = (sums_.back() - sums_[sums_.size() - 1 - m]) / static_cast<double>(m);
-    static const double bound = boost::math::quantile(boost::math::normal(), 1 - gate_p / 2);
+    static const double bound = normal_quantile(1 - gate_p / 2);
     return mean * mean > bound * bound * variance;
   }
 

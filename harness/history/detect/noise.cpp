@@ -1,7 +1,7 @@
 // Normal scores, autocorrelation and reference samples.
 #include "harness/history/detect/noise.h"
 
-#include <boost/math/distributions/normal.hpp>
+#include "harness/statistics/distributions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,8 +18,6 @@ constexpr double slow_decay = 0.9;
 constexpr double max_correlation = 0.95;
 constexpr double clear_step = 2;       // standard deviations of the nights around it
 constexpr double clip_deviations = 3;  // outliers make no step
-
-double normal_quantile(double p) { return boost::math::quantile(boost::math::normal(), p); }
 
 // Row n holds 2 n + 1 scores and starts at n * n.
 std::vector<double> all_scores() {

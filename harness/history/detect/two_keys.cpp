@@ -1,7 +1,7 @@
 // The two tests, and the estimates of place and size.
 #include "harness/history/detect/two_keys.h"
 
-#include <boost/math/distributions/students_t.hpp>
+#include "harness/statistics/distributions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -80,8 +80,8 @@ Keys test_step(std::span<const double> recent, std::span<const double> before, c
   double gain = 0;
   for (const double x : recent) gain += loss(x, keys.level_before, keys.scale) - loss(x, keys.level_after, keys.scale);
   const double likelihood_z = std::sqrt(2 * std::max(0.0, gain) / (1 + m / n) / keys.inflation);
-  const boost::math::students_t t(static_cast<double>(std::max<std::size_t>(reference.size(), 2)));
-  keys.p_likelihood = 2 * boost::math::cdf(t, -likelihood_z);
+  const auto freedom = static_cast<double>(std::max<std::size_t>(reference.size(), 2));
+  keys.p_likelihood = 2 * student_upper_tail(freedom, likelihood_z);
   return keys;
 }
 

@@ -3,10 +3,10 @@
 #include "harness/core/error.h"
 #include "harness/core/text.h"
 #include "harness/record/content_hash.h"
+#include "harness/statistics/distributions.h"
 #include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
-#include <boost/math/distributions/normal.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -375,9 +375,8 @@ class Grouping {
 // How many nights the change would need at its size: its z grows with the root of their number.
 std::optional<int> nights_needed(const TrackedSeries& series, const Change& change, double threshold) {
   if (!(change.p > 0) || !(change.p < 1) || !(threshold > 0)) return std::nullopt;
-  const boost::math::normal normal;
-  const double z = boost::math::quantile(complement(normal, change.p / 2));
-  const double wanted = boost::math::quantile(complement(normal, threshold / 2));
+  const double z = normal_upper_quantile(change.p / 2);
+  const double wanted = normal_upper_quantile(threshold / 2);
   const auto& nights = series.track.nights;
   const auto since = nights.end() - std::ranges::lower_bound(nights, change.first_after);
   if (z <= 0 || since <= 0) return std::nullopt;
