@@ -81,14 +81,19 @@ EarlierCases cases_before(const store::Contents& contents, const std::string& ma
 }
 
 // A command that is run twice within a second is two runs, even of equal figures; a file that tells when they were
-// measured is the same run however often it is printed.
+// measured is the same run however often it is printed, unless the user says that it is another night.
 RunData run_of(const ForeignFile& file, const ForeignRun& figures, std::string_view format, const std::string& name,
-               const report::ToolOutput& output) {
+               const report::ToolOutput& output, const store::AddOptions& options) {
   RunData run;
   run.run =
       report::import_run(file, figures, format, name, [&](Record record) { run.records.push_back(std::move(record)); });
-  if (output.moment != 0 && figures.about.time == output.started)
-    run.run["id"] = fmt::format("{:016x}", hash64(fmt::format("{} {}", text_member(run.run, "/id"), output.moment)));
+  std::string when;
+  if (figures.about.time != output.started)
+    when = options.at.value_or("");
+  else if (output.moment != 0)
+    when = std::to_string(output.moment);
+  if (!when.empty())
+    run.run["id"] = fmt::format("{:016x}", hash64(fmt::format("{} {}", text_member(run.run, "/id"), when)));
   for (std::size_t i = 0; i < run.records.size(); ++i) run.lines.push_back(static_cast<int>(i) + 1);
   run.dir = name;
   return run;
@@ -153,13 +158,13 @@ std::vector<RunData> recorded_runs(report::ToolOutput output, const Place& place
     ForeignFile& file = output.files[i].contents;
     for (ForeignRun& run : file.runs) fill_in(run.about, output.started, place);
     for (const std::size_t which : report::in_order(file))
-      runs.push_back(run_of(file, file.runs[which], output.files[i].format, output.names[i], output));
+      runs.push_back(run_of(file, file.runs[which], output.files[i].format, output.names[i], output, options));
   }
   if (output.problem.empty()) return runs;
   if (runs.empty()) {
     ForeignRun none;
     fill_in(none.about, output.started, place);
-    runs.push_back(run_of({}, none, "record", "output", output));
+    runs.push_back(run_of({}, none, "record", "output", output, options));
   }
   add_failures(runs.back(), runs, earlier, options, place, output.problem);
   if (runs.back().records.empty()) runs.pop_back();

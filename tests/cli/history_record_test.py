@@ -59,6 +59,10 @@ class Record(BenchProject):
         added = [self.record("cat old.json").stdout for _ in range(2)]
         self.assertEqual(len(self.runs()[0]), 3)
         self.assertIn("already there", added[1])
+        for night in ("2026-02-01", "2026-02-02"):   # what --at says counts more than the date in the file
+            added = [self.record("cat old.json", words=["--at", night]).stdout for _ in range(2)]
+            self.assertIn("already there", added[1])
+        self.assertEqual(len(self.runs()[0]), 5)
 
     def test_branch_dirty_files_and_labels(self):
         self.git("checkout", "-q", "-b", "topic")
