@@ -3,6 +3,7 @@
 
 #include "cli/history/history.h"
 #include "harness/history/store/store.h"
+#include "reports/exchange/counting.h"
 #include "reports/history/record.h"
 
 #include <string>
@@ -25,13 +26,16 @@ struct PlaceFlags {
 // Adds the runs and prints a line about each: "added 12 figures of 4 cases, commit 1234abcd, machine node1".
 void add_and_tell(store::Store& store, const std::vector<RunData>& runs, const store::AddOptions& options);
 
+// The words of --counts, each once. Throws UsageError if two of them count the same.
+std::vector<report::CountedBy> counts_of(const char* verb, const std::vector<std::string>& words);
+
 // A command's figures, as report::run_tool() finds them; errors begin with the verb. Says what could not be read.
 // Throws Error if it was interrupted or ran out of time.
 report::ToolOutput measure(const char* verb, const report::ToolCommand& command, Children& children);
-// The same, with the instructions that the command took as a figure of the case `name`, counted in this run ("perf") or
-// in another one under valgrind; of a command with {cases}, those of each case, in a run of its own. Says why if they
-// are not counted, which `counted` then tells.
+// The same, with what is counted of the whole command as figures of the case `name`; of a command with {cases}, of each
+// case, in a run of its own. Says why if something is not counted; `counted` is false then.
 report::ToolOutput measure_and_count(const char* verb, const report::ToolCommand& command, Children& children,
-                                     const std::string& how, const std::string& name, bool& counted);
+                                     const std::vector<report::CountedBy>& counts, const std::string& name,
+                                     bool& counted);
 
 }  // namespace assay::cli

@@ -6,7 +6,6 @@
 #include "cli/options.h"
 #include "harness/core/streams.h"
 #include "harness/figures/printed.h"
-#include "harness/history/pull_request.h"
 #include "reports/history/document.h"
 
 #include <memory>
@@ -16,8 +15,8 @@ namespace assay::cli {
 namespace {
 
 struct RecordFlags {
-  std::string store, better, suite, at, counts;
-  std::vector<std::string> words;
+  std::string store, better, suite, at;
+  std::vector<std::string> words, counts;
   report::ToolCommand command;
   PlaceFlags place;
   JudgeFlags judge;
@@ -41,6 +40,7 @@ ExitCode run_record(const RecordFlags& flags) {
   command.shell = report::shell_line(flags.words);
   command.better = from_word<Better>(flags.better);
   flags.judge.options(verb);  // says first what is wrong with them
+  const std::vector<report::CountedBy> counts = counts_of(verb, flags.counts);
   const std::filesystem::path file = store_path(flags.store);
   store::Store store = store::Store::open(file);  // a store that cannot be opened costs no measurement
   results_are_stored();
@@ -50,12 +50,8 @@ ExitCode run_record(const RecordFlags& flags) {
   if (!flags.at.empty()) options.at = moment_of(std::string(verb) + ": --at", flags.at);
   Children children("the command");
   bool counted = true;
-  report::ToolCommand without_counts = command;
-  without_counts.shell = history::with_cases(command.shell, {});
-  report::ToolOutput output = flags.counts.empty()
-                                  ? measure(verb, without_counts, children)
-                                  : measure_and_count(verb, command, children, flags.counts,
-                                                      flags.suite.empty() ? "whole_command" : flags.suite, counted);
+  report::ToolOutput output =
+      measure_and_count(verb, command, children, counts, flags.suite.empty() ? "whole_command" : flags.suite, counted);
   // Equal figures of two nights are two runs, however soon one is recorded after the other; of one night they are one.
   if (options.at) output.started = *options.at, output.moment = 0;
   const std::string problem = output.problem;
@@ -94,11 +90,12 @@ Command history_record_command(CLI::App& history) {
   add_better_option(*app, flags->better);
   app->add_option(
          "--counts", flags->counts,
-         "Count the instructions of the whole command, of which 0.1 % more are seen the same night: perf (as it "
-         "runs)\nor valgrind (in another run, of programs without AVX-512). With {cases} in the command, for a "
-         "regular\n"
-         "expression of names, those of each case, in a run of its own")
-      ->check(CLI::IsMember({"perf", "valgrind"}));
+         "Count what the whole command does, of which 0.1 % more is seen the same night; may be given several\n"
+         "times: perf (instructions, as it runs), valgrind (instructions) or heap (allocations, allocated and\n"
+         "peak bytes); the last two by valgrind in another run, of programs without AVX-512. With {cases} in\n"
+         "the command, for a regular expression of names, those of each case, in a run of its own")
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember(all_words<report::CountedBy>()));
   flags->place.add_to(*app);
   app->add_option("--at", flags->at, "When it was measured, instead of now: 2026-01-31 or 2026-01-31T12:00:00Z");
   flags->judge.add_to(*app);

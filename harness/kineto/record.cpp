@@ -71,6 +71,9 @@ Record record_of(const Job& job, const std::string& name) {
   seen.started = job.ranks.front().steps.front().start;
   watch::add_steps({}, seen, record);
   if (job.gpu) {
+    double launches = 0;
+    for (const TracedUse& use : job.uses) launches += use.calls;
+    record.metrics.push_back({"launches", launches, "launches", {}, Better::lower, {}, {}});
     add_gpu_spans("", job.mean_gpu_parts(), record.spans);
     if (job.gpu_parts.size() > 1)
       for (const GpuParts& rank : job.gpu_parts) add_gpu_spans(fmt::format("rank {} ", rank.rank), rank, record.spans);

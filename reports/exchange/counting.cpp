@@ -1,17 +1,17 @@
-#include "reports/exchange/instructions.h"
+#include "reports/exchange/counting.h"
 
 #include "harness/core/error.h"
 #include "harness/core/files.h"
 #include "harness/core/text.h"
-#include "harness/process/child_counter.h"
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 #include <utility>
-#include <vector>
 
 namespace assay::report {
 
@@ -19,43 +19,67 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* no_valgrind = "there is no valgrind on the PATH";
 constexpr std::size_t max_log_bytes = std::size_t{16} << 20;
 
-// "==7== I   refs:      1,234,567": the number; absent for other lines.
-std::optional<double> refs_in(std::string_view line) {
-  const std::size_t at = line.find("refs:");
-  if (at == line.npos || line.find("== I ") == line.npos) return std::nullopt;
-  std::string digits;
-  for (const char c : line.substr(at))
-    if (c >= '0' && c <= '9') digits += c;
-  double count = 0;
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), count);
-  return read.ec == std::errc() ? std::optional(count) : std::nullopt;
+Count instructions(double count) { return {"instructions", "instructions", count}; }
+
+// The numbers of "==7== Total:     1,234 bytes in 5 blocks" behind its label; empty for lines without the label.
+std::vector<double> numbers_behind(std::string_view line, std::string_view label) {
+  const std::size_t at = line.find(label);
+  std::vector<double> numbers;
+  if (at == line.npos || !line.starts_with("==")) return numbers;
+  bool inside = false;
+  for (const char c : line.substr(at + label.size())) {
+    if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
+      if (!std::exchange(inside, true)) numbers.push_back(0);
+      numbers.back() = 10 * numbers.back() + (c - '0');
+    } else if (c != ',') {
+      inside = false;
+    }
+  }
+  return numbers;
 }
 
+// What the processes of a command did on the heap.
+struct Heap {
+  double bytes = 0, blocks = 0, peak = 0;
+  bool found = false;
+
+  void read(std::string_view line) {
+    if (const auto total = numbers_behind(line, "== Total: "); total.size() == 2)
+      bytes += total[0], blocks += total[1], found = true;
+    if (const auto most = numbers_behind(line, "== At t-gmax: "); most.size() == 2) peak = std::max(peak, most[0]);
+  }
+  std::vector<Count> counts() const {
+    if (!found) return {};
+    return {{"allocations", "allocations", blocks}, {"allocated_bytes", "B", bytes}, {"peak_bytes", "B", peak}};
+  }
+};
+
 // A process under valgrind, whose logs go to the folder.
-ProcessRun under_valgrind(ProcessRun run, const std::string& valgrind, const fs::path& folder) {
-  std::vector<std::string> words = {valgrind,
-                                    "--tool=cachegrind",
-                                    "--cache-sim=no",
-                                    "--cachegrind-out-file=/dev/null",
-                                    "--trace-children=yes",
-                                    "--log-file=" + (folder / "%p").string()};
+ProcessRun under_valgrind(ProcessRun run, CountedBy by, const std::string& valgrind, const fs::path& folder) {
+  std::vector<std::string> words = {valgrind, "--trace-children=yes", "--log-file=" + (folder / "%p").string()};
+  if (by == CountedBy::heap) {
+    words.insert(words.end(), {"--tool=dhat", "--dhat-out-file=/dev/null"});
+    run.process.variables.try_emplace("PYTHONMALLOC", "malloc");  // Python's own pools hide its objects
+  } else {
+    words.insert(words.end(), {"--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"});
+  }
   run.process.words.insert(run.process.words.begin(), words.begin(), words.end());
   run.process.variables.try_emplace("PYTHONHASHSEED", "0");
   return run;
 }
 
-InstructionCount instructions_in(const fs::path& folder) {
+Counts counts_in(const fs::path& folder, CountedBy by) {
   std::vector<std::string> logs;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder))
     logs.push_back(read_whole(entry.path(), max_log_bytes));
-  return instructions_in_logs(logs);
+  return counts_in_logs(by, logs);
 }
 
-ForeignFigure instructions_of(const std::string& name, double count) {
-  return {name, "instructions", "instructions", Better::lower, false, {count}};
+void add_to(ForeignRun& run, const std::string& name, const std::vector<Count>& counts, TextPool& texts) {
+  for (const Count& one : counts)
+    run.add(ForeignFigure{name, one.metric, one.unit, Better::lower, false, {one.value}}, texts);
 }
 
 // The cases that have a figure.
@@ -67,27 +91,27 @@ std::vector<std::string> names_of(const ForeignFile& file, const ForeignRun& run
   return names;
 }
 
-// Runs a command that measures this case and no other, and counts what it takes.
-InstructionCount count_alone(const ToolCommand& command, const std::string& name, const std::string& how,
-                             const std::function<FinishedProcess(const ProcessRun&)>& run) {
-  const std::string valgrind = how == "valgrind" ? find_program("valgrind") : std::string();
-  if (how == "valgrind" && valgrind.empty()) return {{}, no_valgrind};
+// Runs a command that measures this case and no other, and counts what it does.
+Counts count_alone(const ToolCommand& command, const std::string& name, CountedBy by,
+                   const std::function<FinishedProcess(const ProcessRun&)>& run) {
+  const std::string valgrind = by == CountedBy::perf ? std::string() : find_program("valgrind");
+  Counts found;
+  auto counter =
+      by == CountedBy::perf ? ChildCounter::start(ChildCounter::What::instructions, &found.why) : std::nullopt;
+  if (by == CountedBy::perf && !counter) return found;
+  if (!counter && valgrind.empty()) return {{}, "there is no valgrind on the PATH"};
   const TemporaryFolder folder(fs::temp_directory_path() / "assay-counts");
-  InstructionCount found;
-  auto counter = how == "perf" ? ChildCounter::start(ChildCounter::What::instructions, &found.why) : std::nullopt;
-  if (how == "perf" && !counter) return found;
   ToolOutput output;
   try {
     output = run_tool(command, [&](const ProcessRun& one) {
-      return run(counter ? one : under_valgrind(one, valgrind, folder.path()));
+      return run(counter ? one : under_valgrind(one, by, valgrind, folder.path()));
     });
   } catch (const UsageError& error) {
     output.problem = fmt::format("failed: {}", error.what());
   }
-  if (counter && !(found.count = counter->count())) found.why = counter_shared;
-  if (!counter) found = instructions_in(folder.path());
+  found = counter ? instructions_of(*counter) : counts_in(folder.path(), by);
   if (output.stopped == Stopped::interrupted) throw Error("interrupted", ExitCode::no_data);
-  if (!found.count) return found;
+  if (found.counts.empty()) return found;
   if (!output.problem.empty()) return {{}, fmt::format("the command {}", output.problem)};
   std::vector<std::string> names;
   for (const RecognisedFile& file : output.files)
@@ -101,54 +125,68 @@ InstructionCount count_alone(const ToolCommand& command, const std::string& name
 
 }  // namespace
 
-InstructionCount instructions_in_logs(const std::vector<std::string>& logs) {
-  InstructionCount found;
+const char* counted_things(CountedBy by) { return by == CountedBy::heap ? "allocations" : "instructions"; }
+
+Counts instructions_of(const ChildCounter& counter) {
+  if (const auto count = counter.count()) return {{instructions(*count)}};
+  return {{}, "the counter was shared, and saw only a part"};
+}
+
+Counts counts_in_logs(CountedBy by, const std::vector<std::string>& logs) {
+  std::optional<double> executed;
+  Heap heap;
   for (const std::string& log : logs) {
     if (log.find("unhandled instruction bytes") != log.npos || log.find("Unrecognised instruction") != log.npos)
       return {{},
               "valgrind does not know an instruction of this program (AVX-512, most often): count a build for an older "
               "CPU, or with --counts perf"};
     std::istringstream lines(log);
-    for (std::string line; std::getline(lines, line);)
-      if (const auto count = refs_in(line)) found.count = found.count.value_or(0) + *count;
+    for (std::string line; std::getline(lines, line);) {
+      if (const auto refs = numbers_behind(line, "== I "); line.find("refs:") != line.npos && refs.size() == 1)
+        executed = executed.value_or(0) + refs[0];
+      heap.read(line);
+    }
   }
-  if (!found.count) found.why = "valgrind printed no count of instructions";
+  Counts found;
+  if (by == CountedBy::heap) found.counts = heap.counts();
+  if (by == CountedBy::valgrind && executed) found.counts = {instructions(*executed)};
+  if (found.counts.empty()) found.why = fmt::format("valgrind printed no count of {}", counted_things(by));
   return found;
 }
 
-InstructionCount count_by_valgrind(const ToolCommand& command,
-                                   const std::function<FinishedProcess(const ProcessRun&)>& run) {
+Counts count_under_valgrind(const ToolCommand& command, CountedBy by,
+                            const std::function<FinishedProcess(const ProcessRun&)>& run) {
   const std::string valgrind = find_program("valgrind");
-  if (valgrind.empty()) return {{}, no_valgrind};
+  if (valgrind.empty()) return {{}, "there is no valgrind on the PATH"};
   const TemporaryFolder folder(fs::temp_directory_path() / "assay-counts");
   ProcessRun counted;
   counted.process = {.words = {"/bin/sh", "-c", command.line()}, .variables = variables_of_launcher()};
   counted.limit_seconds = command.limit_seconds;
-  const FinishedProcess done = run(under_valgrind(std::move(counted), valgrind, folder.path()));
-  InstructionCount found = instructions_in(folder.path());
-  if (found.count && (!done.ended() || !done.problem.empty()))
+  const FinishedProcess done = run(under_valgrind(std::move(counted), by, valgrind, folder.path()));
+  const Counts found = counts_in(folder.path(), by);
+  if (!found.counts.empty() && (!done.ended() || !done.problem.empty()))
     return {{}, fmt::format("under valgrind the command {}", done.ended() ? done.problem : "did not end")};
   return found;
 }
 
-void add_instructions(ToolOutput& output, const std::string& name, double count) {
+void add_counts(ToolOutput& output, const std::string& name, const std::vector<Count>& counts) {
   if (output.files.empty() || output.files.back().contents.runs.empty()) return;
   ForeignFile& file = output.files.back().contents;
-  file.runs.back().add(instructions_of(name, count), file.texts);
+  add_to(file.runs.back(), name, counts, file.texts);
 }
 
-std::vector<std::string> count_cases(ToolOutput& output, const std::string& how,
+std::vector<std::string> count_cases(ToolOutput& output, CountedBy by,
                                      const std::function<ToolCommand(const std::string& name)>& alone,
                                      const std::function<FinishedProcess(const ProcessRun&)>& run) {
   std::vector<std::string> not_counted;
   for (RecognisedFile& file : output.files)
     for (ForeignRun& one : file.contents.runs)
       for (const std::string& name : names_of(file.contents, one)) {
-        const InstructionCount found = count_alone(alone(name), name, how, run);
-        if (found.count)
-          one.add(instructions_of(name, *found.count), file.contents.texts);
-        else
+        const Counts found = count_alone(alone(name), name, by, run);
+        if (found.counts.empty())
           not_counted.push_back(fmt::format("{}: {}", name, found.why));
+        else
+          add_to(one, name, found.counts, file.contents.texts);
       }
   return not_counted;
 }

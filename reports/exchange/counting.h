@@ -1,37 +1,50 @@
-// How many instructions a user's command takes: a figure that hardly varies.
+// Counts what a user's command does, such as executing an instruction: figures that hardly vary.
 #pragma once
 
+#include "harness/process/child_counter.h"
 #include "reports/exchange/tool_output.h"
 
+#include <array>
 #include <functional>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::report {
 
-struct InstructionCount {
-  std::optional<double> count = {};
-  std::string why = {};  // why there is none
+// perf: instructions in user space, as the command runs. The others run it again, under valgrind. valgrind:
+// instructions, by cachegrind. heap: allocations, allocated bytes and the most bytes in use, by DHAT.
+enum class CountedBy { perf, valgrind, heap };
+constexpr auto words(CountedBy) { return std::to_array<std::string_view>({"perf", "valgrind", "heap"}); }
+const char* counted_things(CountedBy by);  // "instructions"
+
+struct Count {
+  const char* metric;
+  const char* unit;
+  double value;
+};
+struct Counts {
+  std::vector<Count> counts = {};
+  std::string why = {};  // why there are none
 };
 
-inline constexpr const char* counter_shared = "the counter was shared, and saw only a part";
+Counts instructions_of(const ChildCounter& counter);
 
-// Runs the command again, under valgrind, with Python's seed of hashes fixed. Its figures are not looked at.
-InstructionCount count_by_valgrind(const ToolCommand& command,
-                                   const std::function<FinishedProcess(const ProcessRun&)>& run);
+// Runs the command again, with Python's seed of hashes fixed. Its figures are not looked at. Not for `perf`.
+Counts count_under_valgrind(const ToolCommand& command, CountedBy by,
+                            const std::function<FinishedProcess(const ProcessRun&)>& run);
 
-// Counts the instructions of each case of the output that is ok, in a run of its own: alone() is the command that runs
-// only that case. `how`: "perf" or "valgrind". Adds them as figures of the cases. What was not counted, and why; a
-// command that runs other cases too counts for none.
-std::vector<std::string> count_cases(ToolOutput& output, const std::string& how,
+// Counts each case of the output that is ok in a run of its own: alone() is the command that runs only that case. Adds
+// the counts as figures of the cases. What was not counted, and why; a command that runs other cases too counts for
+// none.
+std::vector<std::string> count_cases(ToolOutput& output, CountedBy by,
                                      const std::function<ToolCommand(const std::string& name)>& alone,
                                      const std::function<FinishedProcess(const ProcessRun&)>& run);
 
-// What cachegrind's logs say, a process each: the sum; or what it could not run.
-InstructionCount instructions_in_logs(const std::vector<std::string>& logs);
+// What valgrind's logs say, a process each: sums, and the peak of the process that has the highest.
+Counts counts_in_logs(CountedBy by, const std::vector<std::string>& logs);
 
-// The count as a figure of the case `name` beside those of the output's last run.
-void add_instructions(ToolOutput& output, const std::string& name, double count);
+// The counts as figures of the case `name` beside those of the output's last run.
+void add_counts(ToolOutput& output, const std::string& name, const std::vector<Count>& counts);
 
 }  // namespace assay::report

@@ -1,5 +1,5 @@
-"""`history record --counts`: the instructions of a whole command, or of each of its cases, are series of their own, judged each night by itself; where
-they cannot be counted, that is said and is exit code 3. valgrind is a script here, for both outcomes."""
+"""`history record --counts`: what a whole command does, or each of its cases, gives series of its own, judged each night by
+itself; where something cannot be counted, that is said and is exit code 3. valgrind is a script here, for both outcomes."""
 
 import csv
 import json
@@ -9,10 +9,16 @@ import unittest
 from history_case import HistoryCase, date
 
 VALGRIND = """#!/bin/sh
-for word; do case "$word" in --log-file=*) log=${word#--log-file=};; --*) ;; *) break;; esac; shift; done
+for word; do
+  case "$word" in --log-file=*) log=${word#--log-file=};; --tool=*) tool=${word#--tool=};; --*) ;; *) break;; esac; shift
+done
 for part in 1 2; do
   file=$(echo "$log" | sed "s/%p/$part/")
-  if [ -n "$UNKNOWN" ]; then echo "vex amd64->IR: unhandled instruction bytes: 0x62 0xF1" > "$file"
+  if [ -z "$UNKNOWN" ] && [ $tool = dhat ]; then
+    printf '==%s== DHAT, a dynamic heap analysis tool\\n==%s== \\n' $part $part > "$file"
+    printf '==%s== Total:     1,000,%s bytes in 1,00%s blocks\\n' $part 00$part $part >> "$file"
+    printf '==%s== At t-gmax: %s000 bytes in 5 blocks\\n==%s== At t-end:  7 bytes in 1 blocks\\n' $part $part $part >> "$file"
+  elif [ -n "$UNKNOWN" ]; then echo "vex amd64->IR: unhandled instruction bytes: 0x62 0xF1" > "$file"
   else printf '==%s== Cachegrind, a cache profiler\\n==%s== \\n==%s== I   refs:      %s\\n' $part $part $part "$COUNT" > "$file"; fi
 done
 [ -z "$UNKNOWN" ] || exit 132
@@ -61,6 +67,36 @@ class Counts(HistoryCase):
         self.assertIn("imported/whole_command,instructions,instructions,lower,2000000000,", exported)
         self.record("--at", date(32), "--counts", "valgrind", "--name", "suite", COUNT="5")
         self.assertIn("imported/suite,instructions", self.history("export", "--format", "csv").stdout)
+
+    def test_the_heap_beside_instructions(self):
+        def figures(*words, code=0, **env):
+            store = str(self.dir / f"{len(words)}{len(env)}.db")
+            done = self.record(*words, code=code, ASSAY_HISTORY=store, **env)
+            rows = csv.DictReader(self.history("export", "--format", "csv", store=store).stdout.splitlines())
+            return done, {row["metric"]: (float(row["value"]), row["unit"]) for row in rows if "whole" in row["case"]}
+
+        heap = {"allocations": (2003, "allocations"), "allocated_bytes": (2000003, "B"), "peak_bytes": (2000, "B")}
+        self.assertEqual(figures("--counts", "heap")[1], heap)
+        _, found = figures("--counts", "heap", "--counts", "valgrind", COUNT="5")
+        self.assertEqual(found, {**heap, "instructions": (10, "instructions")})
+        done, found = figures("--counts", "heap", code=3, UNKNOWN="1")
+        self.assertEqual(found, {})
+        self.assertIn("--counts heap: no allocations were counted: ", done.stderr)
+        done = self.record("--counts", "perf", "--counts", "valgrind", code=2)
+        self.assertIn("perf and valgrind both count instructions", done.stderr)
+
+    def test_google_benchmarks_memory_figures_are_counts(self):
+        def night(i, bytes_used):
+            self.write("g.json", json.dumps({"context": {"date": "2026-03-01T00:00:00+00:00"}, "benchmarks": [
+                {"name": "BM_a", "run_type": "iteration", "iterations": 10, "real_time": 5 + i % 3, "cpu_time": 5, "time_unit": "ns",
+                 "allocs_per_iter": 3.0, "max_bytes_used": bytes_used, "total_allocated_bytes": 9000}]}))
+            self.history("record", "--at", date(i), "--", "cat g.json", store=None, code=0,
+                         env={**self.env, "ASSAY_HISTORY": str(self.dir / "h.db")})
+        for i in range(32):
+            night(i, 4096 if i < 31 else 4104)
+        [event] = self.open_events(self.check(code=1))
+        self.assertIn("max_bytes_used", event["series"][0])
+        self.assertEqual(event["detail"], "4104 instead of 4096")
 
     def test_a_program_that_valgrind_cannot_run_keeps_its_figures_and_is_said(self):
         done = self.record("--counts", "valgrind", code=3, UNKNOWN="1")

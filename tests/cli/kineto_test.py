@@ -80,6 +80,8 @@ class Kineto(AssayCase):
                               "rank 0 gpu_idle:step": 180e-6, "rank 1 compute": 650e-6, "rank 1 exposed_communication": 150e-6}.items():
             self.assertAlmostEqual(spans[name], seconds, 9, name)
         self.assertAlmostEqual(sum(seconds for name, seconds in spans.items() if not name.startswith("rank")), 1e-3, 9)
+        # Two kernels, a copy and a collective.
+        self.assertAlmostEqual(next(one["value"] for one in record["metrics"] if one["name"] == "launches"), 4)
         self.assertIn("imbalance: ", record["labels"]["diagnosis_1"])
         run = json.loads((self.dir / "run/run.json").read_text())
         self.assertEqual(run["source"], {"format": "kineto", "files": ["zero.json", "one.json.gz"]})

@@ -7,8 +7,10 @@
 namespace assay::store {
 
 bool is_count(const std::string& metric, const std::string& unit) {
-  constexpr std::string_view metrics[] = {"instructions", "allocations",   "allocated_bytes", "peak_bytes",
-                                          "launches",     "planned_bytes", "planned_memory",  "binary_bytes"};
+  constexpr std::string_view metrics[] = {
+      "instructions",    "allocations",    "allocated_bytes",      "peak_bytes",
+      "launches",        "planned_bytes",  "planned_memory",       "binary_bytes",
+      "allocs_per_iter", "max_bytes_used", "total_allocated_bytes"};  // the last three: Google Benchmark's
   constexpr std::string_view units[] = {"instructions", "allocations", "launches", "count"};
   const auto holds = [](const auto& list, const std::string& name) {
     return std::find(std::begin(list), std::end(list), name) != std::end(list);
