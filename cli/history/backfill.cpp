@@ -67,7 +67,8 @@ ExitCode run_backfill(const BackfillFlags& flags) {
     report::ToolCommand command;
     command.shell = flags.builds.run, command.folder = *folder, command.limit_seconds = budget - seconds_since(start);
     if (!flags.builds.metric.empty()) command.metrics = {flags.builds.metric};
-    report::ToolOutput output = measure(backfill_verb, command, children);
+    report::ToolOutput output =
+        measure(backfill_verb, command, [&](const ProcessRun& run) { return children.run(run); });
     if (output.stopped != Stopped::no) break;
     const std::string problem = output.problem;
     place.checkout.commit = commit.hash;

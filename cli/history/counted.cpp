@@ -39,7 +39,8 @@ report::ToolOutput measure_and_count(const char* verb, const report::ToolCommand
   auto counter = std::ranges::count(counts, CountedBy::perf) > 0 && !each
                      ? ChildCounter::start(ChildCounter::What::instructions, &executed.why)
                      : std::nullopt;
-  report::ToolOutput output = measure(verb, all, children);
+  report::ToolOutput output = measure(
+      verb, all, [&](const ProcessRun& one) { return counter ? report::run_without_chance(one, run) : run(one); });
   if (counter) executed = report::instructions_of(*counter);
   for (const CountedBy by : counts) {
     std::vector<std::string> not_counted;

@@ -80,9 +80,10 @@ void add_and_tell(store::Store& store, const std::vector<RunData>& runs, const s
   }
 }
 
-report::ToolOutput measure(const char* verb, const report::ToolCommand& command, Children& children) {
+report::ToolOutput measure(const char* verb, const report::ToolCommand& command,
+                           const std::function<FinishedProcess(const ProcessRun&)>& run) {
   try {
-    report::ToolOutput output = report::run_tool(command, [&](const ProcessRun& run) { return children.run(run); });
+    report::ToolOutput output = report::run_tool(command, run);
     for (std::size_t i = 0; i < output.files.size(); ++i) {
       const ForeignFile& file = output.files[i].contents;
       for (const std::string& remark : file.remarks)

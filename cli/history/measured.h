@@ -6,6 +6,7 @@
 #include "reports/exchange/counting.h"
 #include "reports/history/record.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ std::vector<report::CountedBy> counts_of(const char* verb, const std::vector<std
 
 // A command's figures, as report::run_tool() finds them; errors begin with the verb. Says what could not be read.
 // Throws Error if it was interrupted or ran out of time.
-report::ToolOutput measure(const char* verb, const report::ToolCommand& command, Children& children);
+report::ToolOutput measure(const char* verb, const report::ToolCommand& command,
+                           const std::function<FinishedProcess(const ProcessRun&)>& run);
 // The same, with what is counted of the whole command as figures of the case `name`; of a command with {cases}, of each
 // case, in a run of its own. Says why if something is not counted; `counted` is false then.
 report::ToolOutput measure_and_count(const char* verb, const report::ToolCommand& command, Children& children,

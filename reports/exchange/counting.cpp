@@ -5,6 +5,7 @@
 #include "harness/core/text.h"
 
 #include <fmt/format.h>
+#include <sys/personality.h>
 
 #include <algorithm>
 #include <cctype>
@@ -40,6 +41,18 @@ std::vector<double> numbers_behind(std::string_view line, std::string_view label
   return numbers;
 }
 
+// While it lives, what this thread starts has no random addresses, if the kernel allows that.
+class FixedAddresses {
+ public:
+  FixedAddresses() : own_(::personality(ask)) { ::personality(own_ | ADDR_NO_RANDOMIZE); }
+  FixedAddresses(const FixedAddresses&) = delete;
+  ~FixedAddresses() { ::personality(own_); }
+
+ private:
+  static constexpr unsigned long ask = 0xffffffff;
+  int own_;
+};
+
 // What the processes of a command did on the heap.
 struct Heap {
   double bytes = 0, blocks = 0, peak = 0;
@@ -66,7 +79,6 @@ ProcessRun under_valgrind(ProcessRun run, CountedBy by, const std::string& valgr
     words.insert(words.end(), {"--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"});
   }
   run.process.words.insert(run.process.words.begin(), words.begin(), words.end());
-  run.process.variables.try_emplace("PYTHONHASHSEED", "0");
   return run;
 }
 
@@ -104,7 +116,7 @@ Counts count_alone(const ToolCommand& command, const std::string& name, CountedB
   ToolOutput output;
   try {
     output = run_tool(command, [&](const ProcessRun& one) {
-      return run(counter ? one : under_valgrind(one, by, valgrind, folder.path()));
+      return run_without_chance(counter ? one : under_valgrind(one, by, valgrind, folder.path()), run);
     });
   } catch (const UsageError& error) {
     output.problem = fmt::format("failed: {}", error.what());
@@ -130,6 +142,12 @@ const char* counted_things(CountedBy by) { return by == CountedBy::heap ? "alloc
 Counts instructions_of(const ChildCounter& counter) {
   if (const auto count = counter.count()) return {{instructions(*count)}};
   return {{}, "the counter was shared, and saw only a part"};
+}
+
+FinishedProcess run_without_chance(ProcessRun process, const std::function<FinishedProcess(const ProcessRun&)>& run) {
+  process.process.variables.try_emplace("PYTHONHASHSEED", "0");
+  const FixedAddresses fixed;
+  return run(process);
 }
 
 Counts counts_in_logs(CountedBy by, const std::vector<std::string>& logs) {
@@ -162,7 +180,7 @@ Counts count_under_valgrind(const ToolCommand& command, CountedBy by,
   ProcessRun counted;
   counted.process = {.words = {"/bin/sh", "-c", command.line()}, .variables = variables_of_launcher()};
   counted.limit_seconds = command.limit_seconds;
-  const FinishedProcess done = run(under_valgrind(std::move(counted), by, valgrind, folder.path()));
+  const FinishedProcess done = run_without_chance(under_valgrind(std::move(counted), by, valgrind, folder.path()), run);
   const Counts found = counts_in(folder.path(), by);
   if (!found.counts.empty() && (!done.ended() || !done.problem.empty()))
     return {{}, fmt::format("under valgrind the command {}", done.ended() ? done.problem : "did not end")};

@@ -30,7 +30,11 @@ struct Counts {
 
 Counts instructions_of(const ChildCounter& counter);
 
-// Runs the command again, with Python's seed of hashes fixed. Its figures are not looked at. Not for `perf`.
+// Runs a process with as little chance in it as can be: one seed for Python's hashes, and no random addresses where the
+// kernel lets us ask for that (containers may refuse it).
+FinishedProcess run_without_chance(ProcessRun process, const std::function<FinishedProcess(const ProcessRun&)>& run);
+
+// Runs the command again, without chance. Its figures are not looked at. Not for `perf`.
 Counts count_under_valgrind(const ToolCommand& command, CountedBy by,
                             const std::function<FinishedProcess(const ProcessRun&)>& run);
 

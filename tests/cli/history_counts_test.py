@@ -4,6 +4,8 @@ itself; where something cannot be counted, that is said and is exit code 3. valg
 import csv
 import json
 import os
+import shutil
+import subprocess
 import unittest
 
 from history_case import HistoryCase, date
@@ -22,6 +24,7 @@ for part in 1 2; do
   else printf '==%s== Cachegrind, a cache profiler\\n==%s== \\n==%s== I   refs:      %s\\n' $part $part $part "$COUNT" > "$file"; fi
 done
 [ -z "$UNKNOWN" ] || exit 132
+[ -z "$PERSONALITY" ] || { cat /proc/self/personality; echo "$PYTHONHASHSEED"; } > "$PERSONALITY"
 exec "$@" > /dev/null
 """
 
@@ -84,6 +87,12 @@ class Counts(HistoryCase):
         self.assertIn("--counts heap: no allocations were counted: ", done.stderr)
         done = self.record("--counts", "perf", "--counts", "valgrind", code=2)
         self.assertIn("perf and valgrind both count instructions", done.stderr)
+
+    def test_what_is_counted_has_fixed_addresses_and_one_seed_of_hashes(self):
+        self.record("--counts", "heap", PERSONALITY=str(self.dir / "seen"))
+        flags, seed = (self.dir / "seen").read_text().split()
+        allowed = shutil.which("setarch") and subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode == 0
+        self.assertEqual((bool(int(flags, 16) & 0x40000), seed), (bool(allowed), "0"))
 
     def test_google_benchmarks_memory_figures_are_counts(self):
         def night(i, bytes_used):
