@@ -13,11 +13,9 @@ namespace assay::cli {
 
 std::vector<report::CountedBy> counts_of(const char* verb, const std::vector<std::string>& words) {
   std::vector<report::CountedBy> counts;
-  for (const std::string& word : words) {
-    const report::CountedBy by = *from_word<report::CountedBy>(word);
-    if (std::ranges::find(counts, by) == counts.end()) counts.push_back(by);
-  }
   const auto has = [&](report::CountedBy by) { return std::ranges::find(counts, by) != counts.end(); };
+  for (const std::string& word : words)
+    if (const auto by = *from_word<report::CountedBy>(word); !has(by)) counts.push_back(by);
   if (has(report::CountedBy::perf) && has(report::CountedBy::valgrind))
     throw UsageError(fmt::format("{}: --counts: perf and valgrind both count instructions: leave one out", verb));
   return counts;

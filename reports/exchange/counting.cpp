@@ -53,7 +53,7 @@ class FixedAddresses {
   int own_;
 };
 
-// What the processes of a command did on the heap.
+// Sums what the processes of a command did on the heap.
 struct Heap {
   double bytes = 0, blocks = 0, peak = 0;
   bool found = false;

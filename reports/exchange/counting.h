@@ -45,7 +45,7 @@ std::vector<std::string> count_cases(ToolOutput& output, CountedBy by,
                                      const std::function<ToolCommand(const std::string& name)>& alone,
                                      const std::function<FinishedProcess(const ProcessRun&)>& run);
 
-// What valgrind's logs say, a process each: sums, and the peak of the process that has the highest.
+// Reads valgrind's logs, a process each: adds their counts, and takes the highest peak of a process.
 Counts counts_in_logs(CountedBy by, const std::vector<std::string>& logs);
 
 // The counts as figures of the case `name` beside those of the output's last run.

@@ -1,7 +1,7 @@
 // Which changes the detector finds in series from anywhere: a line per series on stdin, its name and natural logarithms
 // ("nan" where there is none); a line per series on stdout, its name and the places, from 0, from which on it differs.
-// By default these are alarms and their ends. With --levels they are the steps between the levels that the detector sees
-// at the end: those that alarmed and have not gone back, and those that were accepted without an alarm.
+// Prints alarms and their ends; with --levels the steps between the levels that the detector sees at the end: those that
+// alarmed and have not gone back, and those that were accepted without an alarm.
 #include "harness/history/detect/detector.h"
 
 #include <fmt/core.h>
