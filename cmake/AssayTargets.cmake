@@ -38,6 +38,16 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set(ASSAY_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
       $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   set(ASSAY_ISA_FLAGS_avx512_bf16 ${ASSAY_ISA_FLAGS_avx512} -mavx512bf16)
+  # With sanitizers kernels take longest of all to compile, and those that this CPU lacks no test could run.
+  if(ASSAY_SANITIZE AND EXISTS /proc/cpuinfo)
+    file(STRINGS /proc/cpuinfo cpu_flags REGEX "^flags" LIMIT_COUNT 1)
+    foreach(isa avx2 avx512f avx512_bf16)
+      if(NOT "${cpu_flags} " MATCHES " ${isa} ")
+        string(REPLACE avx512f avx512 isa ${isa})
+        list(REMOVE_ITEM ASSAY_ISAS ${isa})
+      endif()
+    endforeach()
+  endif()
 endif()
 
 # With g++ 14, the stack that detects use after return does not align 64-byte vectors.
@@ -87,10 +97,16 @@ function(assay_test_code target)
 endfunction()
 
 # A GoogleTest program whose tests ctest lists one by one, with the label `unit`. WHOLE makes them one ctest entry: for
-# hundreds of small tests, each of which would otherwise start a process and load a backend. SEPARATE: as for rooms.
-# With ASSAY_UNIT_TESTS=TIMED, a program whose rooms are all UNTIMED is built on request only and not listed.
+# hundreds of small tests, each of which would otherwise start a process and load a backend. With sanitizers all are, as
+# starting takes longer than most tests do. SEPARATE: as for rooms.
+# With ASSAY_UNIT_TESTS=TIMED, a program that is UNTIMED, or whose rooms all are, is built on request only and not listed.
+# SIMULATION: its figures are those of thousands of simulated runs, so it runs without sanitizers only, which see the same
+# code in other tests.
 function(assay_test name)
-  cmake_parse_arguments(arg "WHOLE;SEPARATE" "" "SOURCES;LINKS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(arg "WHOLE;SEPARATE;UNTIMED;SIMULATION" "" "SOURCES;LINKS;ENVIRONMENT" ${ARGN})
+  if(arg_SIMULATION AND ASSAY_SANITIZE)
+    return()
+  endif()
   add_executable(${name} ${arg_SOURCES})
   if(NOT arg_SEPARATE)
     assay_batch(${name})
@@ -107,7 +123,7 @@ function(assay_test name)
       set(untimed "")
     endif()
   endforeach()
-  if(untimed AND ASSAY_UNIT_TESTS STREQUAL TIMED)
+  if((untimed OR arg_UNTIMED) AND NOT arg_SIMULATION AND ASSAY_UNIT_TESTS STREQUAL TIMED)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
   endif()
@@ -115,9 +131,10 @@ function(assay_test name)
   if(arg_ENVIRONMENT)
     set(environment ENVIRONMENT "${arg_ENVIRONMENT}")
   endif()
-  if(arg_WHOLE)
+  if(arg_WHOLE OR ASSAY_SANITIZE)
+    list(LENGTH arg_SOURCES sources)  # ctest begins with those of most cost, as a long one should not be the last
     add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES LABELS unit PROCESSORS ${ASSAY_PLACES_COMPUTING} ${environment})
+    set_tests_properties(${name} PROPERTIES LABELS unit PROCESSORS ${ASSAY_PLACES_COMPUTING} COST ${sources} ${environment})
   else()
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES
       PROPERTIES LABELS unit PROCESSORS ${ASSAY_PLACES_COMPUTING} ${environment})

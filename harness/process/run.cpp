@@ -155,10 +155,12 @@ std::vector<FinishedProcess> run_to_end(const std::vector<ProcessRun>& runs, std
   std::vector<FinishedProcess> finished(runs.size());
   std::map<std::size_t, Running> open;
   for (std::size_t next = 0; next < runs.size() || !open.empty();) {
+    const bool starts = next < runs.size() && open.size() < at_once;
     for (; next < runs.size() && open.size() < at_once; ++next) open.try_emplace(next, runs[next], watch == nullptr);
     std::vector<pollfd> fds;
     double seconds = watch && watch->idle ? 0.5 : max_wait_seconds;
     for (const auto& [index, one] : open) one.wait_for(fds, seconds);
+    if (starts && watch && watch->signals.interrupted()) seconds = 0;  // the signal was read before: nothing will come
     if (watch) watch->signals.add_fds(fds);
     poll_for(fds, seconds);
     if (watch) watch->signals.read();

@@ -17,6 +17,7 @@ constexpr std::ptrdiff_t min_steps = 3;
 constexpr std::size_t block_steps = 7, settling_steps = 1;  // hook/assay_watch.py: BLOCK
 constexpr double persistent_share = 0.75, chance_sigmas = 3;
 constexpr double stall_sigmas = 3, min_sigma = 0.05;  // of the median
+constexpr double share_in_passes = 0.5;               // of backward's share of a step
 
 std::size_t warm_up_of(std::size_t steps) { return std::min(max_warm_up, steps / 10); }
 
@@ -125,8 +126,9 @@ std::optional<Straggler> straggler_of(const std::vector<RankSteps>& ranks,
   return found;
 }
 
-// `of`: the numbers of these steps.
-Stalls stalls_of(const std::vector<double>& seconds, const std::vector<std::int64_t>& of) {
+// `of`: the numbers of these steps, the first of `steps` being 1.
+Stalls stalls_of(const std::vector<double>& seconds, const std::vector<std::int64_t>& of,
+                 const std::vector<Step>& steps) {
   Stalls stalls;
   const double middle = median(seconds), sigma = std::max(robust_sigma(seconds), min_sigma * middle);
   double above = 0, all = 0;
@@ -141,6 +143,19 @@ Stalls stalls_of(const std::vector<double>& seconds, const std::vector<std::int6
   stalls.count = static_cast<std::int64_t>(numbers.size());
   if (numbers.empty()) return stalls;
   stalls.first = numbers.front(), stalls.last = numbers.back();
+  const auto step_of = [&](std::int64_t number) -> const Step& { return steps[static_cast<std::size_t>(number) - 1]; };
+  std::vector<double> backward;
+  for (const std::int64_t number : of)
+    if (step_of(number).parts) backward.push_back(step_of(number).backward);
+  if (const double usual = backward.empty() ? 0 : median(backward); usual > 0) {
+    double longer = 0, longer_backward = 0;
+    for (const std::int64_t number : numbers) {
+      if (!step_of(number).parts) continue;
+      longer += step_of(number).total - middle;
+      longer_backward += step_of(number).backward - usual;
+    }
+    stalls.of_passes = longer > 0 && longer_backward / longer >= share_in_passes * usual / middle;
+  }
   std::map<std::int64_t, std::size_t> gaps;
   for (std::size_t i = 1; i < numbers.size(); ++i) ++gaps[numbers[i] - numbers[i - 1]];
   for (const auto& [gap, times] : gaps)
@@ -189,7 +204,7 @@ JobSteps summed(std::vector<RankSteps> ranks, bool warms_up) {
   }
   job.summary = summarize(job.seconds);
   job.p95 = quantile(job.seconds, 0.95);
-  job.stalls = stalls_of(job.seconds, numbers);
+  job.stalls = stalls_of(job.seconds, numbers, first);
   job.overhead = overhead_of(first);
 
   const auto common = common_steps(ranks, warms_up);

@@ -78,6 +78,9 @@ struct Stalls {
   std::int64_t count = 0;
   std::optional<std::int64_t> every;  // steps between most of them
   std::int64_t first = 0, last = 0;   // their numbers in the job
+  // Whether backward has its share in what they took longer: then their samples were longer, or the machine was slower,
+  // and the job did nothing besides.
+  bool of_passes = false;
 };
 
 // What watching costs: the ratio of steps with and without hooks, minus 1.

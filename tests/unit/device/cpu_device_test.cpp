@@ -13,7 +13,7 @@
 #include <cstring>
 
 // Sanitizers map far more address space than the limit under test.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef ASSAY_SANITIZED
 constexpr bool address_space_can_be_limited = false;
 #else
 constexpr bool address_space_can_be_limited = true;

@@ -193,6 +193,25 @@ TEST(WatchSteps, StallsHaveTheirPeriod) {
   EXPECT_NEAR(job->stalls.share, 0.025 / 0.125, 0.01);
 }
 
+TEST(WatchSteps, StepsWhoseBackwardIsLongerTooAreNoStalls) {
+  for (const bool both : {false, true}) {
+    RankSteps rank = rank_of(0);
+    for (Step& step : rank.steps) step.data_wait = 0;
+    for (std::size_t i = 13; i < many; i += 17) {
+      rank.steps[i].total += 0.2;
+      if (both) rank.steps[i].backward += 0.08;
+    }
+    const auto job = steps_of_job({rank});
+    ASSERT_TRUE(job);
+    EXPECT_EQ(job->stalls.of_passes, both);
+    const auto rules = rules_of(diagnose(*job, {.cpus = 16}));
+    if (both)
+      EXPECT_THAT(rules, Not(Contains("stalls")));
+    else
+      EXPECT_THAT(rules, Contains("stalls"));
+  }
+}
+
 TEST(WatchSteps, RanksThatMadeTooFewStepsAreLeftOut) {
   EXPECT_FALSE(steps_of_job({}));
   EXPECT_FALSE(steps_of_job({rank_of(0, 2)}));
