@@ -181,7 +181,9 @@ class WatchCauses(AssayCase):
         done = subprocess.run([*wrapper, *watcher, *self.words(ranks)], cwd=self.dir, capture_output=True, text=True,
                               timeout=600, env={**os.environ, **self.environment(cause, **env)})
         self.assertEqual(done.returncode, 0, done.stderr)
-        step, micro_batch = next(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
+        said = re.findall(r"\[[^\[\]]+\]", done.stdout)   # other ranks write beside
+        self.assertEqual(len(said), 1, f"stdout: {done.stdout!r}; stderr: {done.stderr}")
+        step, micro_batch = json.loads(said[0])
         return done.stderr, step, micro_batch
 
     def watch(self, ranks, cause, wrapper=(), **env):

@@ -7,8 +7,8 @@ namespace assay::history {
 
 namespace {
 
-std::vector<double> autoregressive(Stream& random, std::size_t nights, double correlation, auto innovation) {
-  std::vector<double> values(nights);
+std::vector<double> autoregressive(Stream& random, std::size_t length, double correlation, auto innovation) {
+  std::vector<double> values(length);
   double state = innovation(random);
   for (double& x : values) {
     x = state;
@@ -39,10 +39,10 @@ void add_mode(Stream& random, std::vector<double>& values, double distance, doub
 // What nightly figures of real machines show, each in some of the series: heavy or skewed tails, correlation of
 // neighbouring nights, slow wandering, outliers and a second level of one to three nights, and figures rounded to a few
 // digits. No recorded data went into it; the shares are chosen, not measured.
-std::vector<double> mixed_noise(Stream& random, std::size_t nights) {
+std::vector<double> mixed_noise(Stream& random, std::size_t length) {
   const double tails = random.uniform();
   const double correlation = random.chance(0.5) ? random.uniform(0, 0.6) : 0;
-  std::vector<double> values = autoregressive(random, nights, correlation, [&](Stream& r) {
+  std::vector<double> values = autoregressive(random, length, correlation, [&](Stream& r) {
     if (tails < 0.4) return r.normal();
     if (tails < 0.65) return r.student(4) / 1.1;
     if (tails < 0.85) return r.student(3) / 1.13;
@@ -50,8 +50,8 @@ std::vector<double> mixed_noise(Stream& random, std::size_t nights) {
   });
   if (random.chance(0.2)) {
     const double share = random.uniform(0.05, 0.3);
-    const std::vector<double> slow = autoregressive(random, nights, 0.9, normal_of);
-    for (std::size_t i = 0; i < nights; ++i) values[i] = std::sqrt(1 - share) * values[i] + std::sqrt(share) * slow[i];
+    const std::vector<double> slow = autoregressive(random, length, 0.9, normal_of);
+    for (std::size_t i = 0; i < length; ++i) values[i] = std::sqrt(1 - share) * values[i] + std::sqrt(share) * slow[i];
   }
   if (random.chance(0.4)) add_outliers(random, values, random.uniform(0.01, 0.08), 15, random.chance(0.2) ? 3 : 1);
   if (random.chance(0.15)) {
@@ -96,39 +96,39 @@ std::string_view name_of(Kind kind) {
   return "";
 }
 
-std::vector<double> noise_of(Kind kind, std::size_t nights, std::uint64_t seed, const std::vector<double>& common) {
+std::vector<double> noise_of(Kind kind, std::size_t length, std::uint64_t seed, const std::vector<double>& common) {
   Stream random(seed, name_of(kind));
   switch (kind) {
-    case Kind::iid: return autoregressive(random, nights, 0, normal_of);
-    case Kind::ar: return autoregressive(random, nights, 0.5, normal_of);
-    case Kind::t3: return autoregressive(random, nights, 0, [](Stream& r) { return r.student(3) / 1.13; });
+    case Kind::iid: return autoregressive(random, length, 0, normal_of);
+    case Kind::ar: return autoregressive(random, length, 0.5, normal_of);
+    case Kind::t3: return autoregressive(random, length, 0, [](Stream& r) { return r.student(3) / 1.13; });
     case Kind::outl: {
-      std::vector<double> values = autoregressive(random, nights, 0.2, normal_of);
+      std::vector<double> values = autoregressive(random, length, 0.2, normal_of);
       add_outliers(random, values, 0.07, 10, 1);
       return values;
     }
-    case Kind::mixed: return mixed_noise(random, nights);
+    case Kind::mixed: return mixed_noise(random, length);
     case Kind::modes: {
-      std::vector<double> values = autoregressive(random, nights, 0.2, normal_of);
+      std::vector<double> values = autoregressive(random, length, 0.2, normal_of);
       add_mode(random, values, random.uniform(3, 5) * (random.chance(0.5) ? 1 : -1), 0.02, 14);
       return values;
     }
     case Kind::common: {
-      std::vector<double> values = autoregressive(random, nights, 0, normal_of);
-      for (std::size_t i = 0; i < nights; ++i) values[i] = std::sqrt(0.7) * values[i] + std::sqrt(0.3) * common.at(i);
+      std::vector<double> values = autoregressive(random, length, 0, normal_of);
+      for (std::size_t i = 0; i < length; ++i) values[i] = std::sqrt(0.7) * values[i] + std::sqrt(0.3) * common.at(i);
       return values;
     }
-    case Kind::ar3: return autoregressive(random, nights, 0.3, normal_of);
+    case Kind::ar3: return autoregressive(random, length, 0.3, normal_of);
     case Kind::drift: {
-      std::vector<double> values = autoregressive(random, nights, 0, normal_of);
+      std::vector<double> values = autoregressive(random, length, 0, normal_of);
       const double slope = random.uniform(-10, 10) / 365;
-      for (std::size_t i = 0; i < nights; ++i) values[i] += slope * static_cast<double>(i);
+      for (std::size_t i = 0; i < length; ++i) values[i] += slope * static_cast<double>(i);
       return values;
     }
     case Kind::weekday: {
-      std::vector<double> values = autoregressive(random, nights, 0, normal_of);
+      std::vector<double> values = autoregressive(random, length, 0, normal_of);
       const double weekend = random.uniform(1, 4) * (random.chance(0.5) ? 1 : -1);
-      for (std::size_t i = 0; i < nights; ++i) values[i] += i % 7 < 2 ? weekend : 0;
+      for (std::size_t i = 0; i < length; ++i) values[i] += i % 7 < 2 ? weekend : 0;
       return values;
     }
   }

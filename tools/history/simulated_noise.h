@@ -43,6 +43,6 @@ std::string_view name_of(Kind kind);
 
 // Noise of one series, of a robust standard deviation of about 1. `common` is what all series of the kind `common`
 // share.
-std::vector<double> noise_of(Kind kind, std::size_t nights, std::uint64_t seed, const std::vector<double>& common = {});
+std::vector<double> noise_of(Kind kind, std::size_t length, std::uint64_t seed, const std::vector<double>& common = {});
 
 }  // namespace assay::history
