@@ -9,13 +9,12 @@ function(assay_batch target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE 32)
 endfunction()
 
-# A static library of one room: assay_room(NAME [UNTIMED] [COMPUTES] [SEPARATE] SOURCES a.cpp ... LINKS other ...)
+# A static library of one room: assay_room(NAME [UNTIMED] [COMPUTES] SOURCES a.cpp ... LINKS other ...)
 # UNTIMED: nothing of it runs inside a timed window, so it is compiled with -O1, in two thirds of the time.
 # COMPUTES: its tests compute for long, so it is optimized with sanitizers too; other rooms are then compiled with -O0, in
 # two thirds of the time.
-# SEPARATE: its sources share local names, so each is compiled by itself, not in a batch.
 function(assay_room name)
-  cmake_parse_arguments(arg "UNTIMED;COMPUTES;SEPARATE" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "UNTIMED;COMPUTES" "" "SOURCES;LINKS" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC assay_flags ${arg_LINKS})
   set_target_properties(${name} PROPERTIES ASSAY_CASTS_MEMORY "${ASSAY_CASTS_MEMORY}" ASSAY_UNTIMED "${arg_UNTIMED}")
@@ -24,9 +23,7 @@ function(assay_room name)
   elseif(arg_UNTIMED)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
-  if(NOT arg_SEPARATE)
-    assay_batch(${name})
-  endif()
+  assay_batch(${name})
 endfunction()
 
 # The instruction sets that kernels are compiled for, weakest first, and each one's flags.
@@ -98,7 +95,7 @@ endfunction()
 
 # A GoogleTest program whose tests ctest lists one by one, with the label `unit`. WHOLE makes them one ctest entry: for
 # hundreds of small tests, each of which would otherwise start a process and load a backend. With sanitizers all are, as
-# starting takes longer than most tests do. SEPARATE: as for rooms.
+# starting takes longer than most tests do. SEPARATE: its sources share local names, so each is compiled by itself.
 # With ASSAY_UNIT_TESTS=TIMED, a program that is UNTIMED, or whose rooms all are, is built on request only and not listed.
 # SIMULATION: its figures are those of thousands of simulated runs, so it runs without sanitizers only, which see the same
 # code in other tests.

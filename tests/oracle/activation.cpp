@@ -8,7 +8,7 @@ namespace assay::ops::reference {
 namespace {
 
 template <typename T>
-class Forward final : public ReferenceOp<ActivationForward> {
+class ReferenceActivationForward final : public ReferenceOp<ActivationForward> {
  public:
   using ReferenceOp::ReferenceOp;
 
@@ -30,7 +30,7 @@ class Forward final : public ReferenceOp<ActivationForward> {
 };
 
 template <typename T>
-class Backward final : public ReferenceOp<ActivationBackward> {
+class ReferenceActivationBackward final : public ReferenceOp<ActivationBackward> {
  public:
   using ReferenceOp::ReferenceOp;
 
@@ -62,12 +62,12 @@ class Backward final : public ReferenceOp<ActivationBackward> {
 
 template <>
 Made<ActivationForward> make_reference(const ActivationDesc& d) {
-  return by_type<ActivationForward, Forward>(d.dtype, d);
+  return by_type<ActivationForward, ReferenceActivationForward>(d.dtype, d);
 }
 
 template <>
 Made<ActivationBackward> make_reference(const ActivationDesc& d) {
-  return by_type<ActivationBackward, Backward>(d.dtype, d);
+  return by_type<ActivationBackward, ReferenceActivationBackward>(d.dtype, d);
 }
 
 }  // namespace assay::ops::reference

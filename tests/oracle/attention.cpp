@@ -47,7 +47,7 @@ struct Problem {
 };
 
 template <typename T>
-class Forward final : public ReferenceOp<AttentionForward> {
+class ReferenceAttentionForward final : public ReferenceOp<AttentionForward> {
  public:
   using ReferenceOp::ReferenceOp;
 
@@ -84,7 +84,7 @@ class Forward final : public ReferenceOp<AttentionForward> {
 };
 
 template <typename T>
-class Backward final : public ReferenceOp<AttentionBackward> {
+class ReferenceAttentionBackward final : public ReferenceOp<AttentionBackward> {
  public:
   using ReferenceOp::ReferenceOp;
 
@@ -142,12 +142,12 @@ DType stored(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
 
 template <>
 Made<AttentionForward> make_reference(const AttentionDesc& d) {
-  return by_type<AttentionForward, Forward>(stored(d.dtype), d);
+  return by_type<AttentionForward, ReferenceAttentionForward>(stored(d.dtype), d);
 }
 
 template <>
 Made<AttentionBackward> make_reference(const AttentionDesc& d) {
-  return by_type<AttentionBackward, Backward>(stored(d.dtype), d);
+  return by_type<AttentionBackward, ReferenceAttentionBackward>(stored(d.dtype), d);
 }
 
 }  // namespace assay::ops::reference

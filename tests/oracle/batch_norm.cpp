@@ -8,7 +8,7 @@ namespace assay::ops::reference {
 namespace {
 
 template <typename T>
-class Forward final : public ReferenceOp<BatchNormForward> {
+class ReferenceBatchNormForward final : public ReferenceOp<BatchNormForward> {
  public:
   using ReferenceOp::ReferenceOp;
 
@@ -62,7 +62,7 @@ class Forward final : public ReferenceOp<BatchNormForward> {
 };
 
 template <typename T>
-class Backward final : public ReferenceOp<BatchNormBackward> {
+class ReferenceBatchNormBackward final : public ReferenceOp<BatchNormBackward> {
  public:
   using ReferenceOp::ReferenceOp;
 
@@ -107,13 +107,13 @@ class Backward final : public ReferenceOp<BatchNormBackward> {
 
 template <>
 Made<BatchNormForward> make_reference(const BatchNormDesc& d) {
-  return by_type<BatchNormForward, Forward>(d.dtype, d);
+  return by_type<BatchNormForward, ReferenceBatchNormForward>(d.dtype, d);
 }
 
 template <>
 Made<BatchNormBackward> make_reference(const BatchNormDesc& d) {
   if (!d.training) return Made<BatchNormBackward>::no("batch norm has no backward pass in evaluation");
-  return by_type<BatchNormBackward, Backward>(d.dtype, d);
+  return by_type<BatchNormBackward, ReferenceBatchNormBackward>(d.dtype, d);
 }
 
 }  // namespace assay::ops::reference

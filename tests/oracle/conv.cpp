@@ -42,7 +42,7 @@ class Packing : public ReferenceOp<Interface> {
 };
 
 template <typename T>
-class Forward final : public Packing<T, ConvForward> {
+class ReferenceConvForward final : public Packing<T, ConvForward> {
  public:
   using Packing<T, ConvForward>::Packing;
   using Packing<T, ConvForward>::at;
@@ -71,7 +71,7 @@ class Forward final : public Packing<T, ConvForward> {
 };
 
 template <typename T>
-class BackwardData final : public Packing<T, ConvBackwardData> {
+class ReferenceConvBackwardData final : public Packing<T, ConvBackwardData> {
  public:
   using Packing<T, ConvBackwardData>::Packing;
   using Packing<T, ConvBackwardData>::at;
@@ -102,7 +102,7 @@ class BackwardData final : public Packing<T, ConvBackwardData> {
 };
 
 template <typename T>
-class BackwardWeights final : public ReferenceOp<ConvBackwardWeights> {
+class ReferenceConvBackwardWeights final : public ReferenceOp<ConvBackwardWeights> {
  public:
   using ReferenceOp::ReferenceOp;
 
@@ -136,17 +136,17 @@ class BackwardWeights final : public ReferenceOp<ConvBackwardWeights> {
 
 template <>
 Made<ConvForward> make_reference(const ConvDesc& d) {
-  return by_type<ConvForward, Forward>(d.dtype, d);
+  return by_type<ConvForward, ReferenceConvForward>(d.dtype, d);
 }
 
 template <>
 Made<ConvBackwardData> make_reference(const ConvDesc& d) {
-  return by_type<ConvBackwardData, BackwardData>(d.dtype, d);
+  return by_type<ConvBackwardData, ReferenceConvBackwardData>(d.dtype, d);
 }
 
 template <>
 Made<ConvBackwardWeights> make_reference(const ConvDesc& d) {
-  return by_type<ConvBackwardWeights, BackwardWeights>(d.dtype, d);
+  return by_type<ConvBackwardWeights, ReferenceConvBackwardWeights>(d.dtype, d);
 }
 
 }  // namespace assay::ops::reference

@@ -8,7 +8,7 @@ namespace assay::ops::reference {
 namespace {
 
 template <typename T>
-class Forward final : public ReferenceOp<EmbeddingForward> {
+class ReferenceEmbeddingForward final : public ReferenceOp<EmbeddingForward> {
  public:
   using ReferenceOp::ReferenceOp;
 
@@ -26,7 +26,7 @@ class Forward final : public ReferenceOp<EmbeddingForward> {
 };
 
 template <typename T>
-class Backward final : public ReferenceOp<EmbeddingBackward> {
+class ReferenceEmbeddingBackward final : public ReferenceOp<EmbeddingBackward> {
  public:
   using ReferenceOp::ReferenceOp;
 
@@ -64,12 +64,12 @@ class Backward final : public ReferenceOp<EmbeddingBackward> {
 
 template <>
 Made<EmbeddingForward> make_reference(const EmbeddingDesc& d) {
-  return by_type<EmbeddingForward, Forward>(d.dtype, d);
+  return by_type<EmbeddingForward, ReferenceEmbeddingForward>(d.dtype, d);
 }
 
 template <>
 Made<EmbeddingBackward> make_reference(const EmbeddingDesc& d) {
-  return by_type<EmbeddingBackward, Backward>(d.dtype, d);
+  return by_type<EmbeddingBackward, ReferenceEmbeddingBackward>(d.dtype, d);
 }
 
 }  // namespace assay::ops::reference

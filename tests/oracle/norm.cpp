@@ -8,7 +8,7 @@ namespace assay::ops::reference {
 namespace {
 
 template <typename T>
-class Forward final : public ReferenceOp<NormForward> {
+class ReferenceNormForward final : public ReferenceOp<NormForward> {
  public:
   using ReferenceOp::ReferenceOp;
 
@@ -49,7 +49,7 @@ class Forward final : public ReferenceOp<NormForward> {
 };
 
 template <typename T>
-class Backward final : public ReferenceOp<NormBackward> {
+class ReferenceNormBackward final : public ReferenceOp<NormBackward> {
  public:
   using ReferenceOp::ReferenceOp;
 
@@ -105,12 +105,12 @@ class Backward final : public ReferenceOp<NormBackward> {
 
 template <>
 Made<NormForward> make_reference(const NormDesc& d) {
-  return by_type<NormForward, Forward>(d.dtype, d);
+  return by_type<NormForward, ReferenceNormForward>(d.dtype, d);
 }
 
 template <>
 Made<NormBackward> make_reference(const NormDesc& d) {
-  return by_type<NormBackward, Backward>(d.dtype, d);
+  return by_type<NormBackward, ReferenceNormBackward>(d.dtype, d);
 }
 
 }  // namespace assay::ops::reference

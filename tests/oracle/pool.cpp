@@ -34,7 +34,7 @@ std::int64_t index_of(const PoolDesc& d, std::int64_t n, std::int64_t h, std::in
 }
 
 template <typename T>
-class Forward final : public ReferenceOp<PoolForward> {
+class ReferencePoolForward final : public ReferenceOp<PoolForward> {
  public:
   using ReferenceOp::ReferenceOp;
 
@@ -68,7 +68,7 @@ class Forward final : public ReferenceOp<PoolForward> {
 };
 
 template <typename T>
-class Backward final : public ReferenceOp<PoolBackward> {
+class ReferencePoolBackward final : public ReferenceOp<PoolBackward> {
  public:
   using ReferenceOp::ReferenceOp;
 
@@ -100,12 +100,12 @@ class Backward final : public ReferenceOp<PoolBackward> {
 
 template <>
 Made<PoolForward> make_reference(const PoolDesc& d) {
-  return by_type<PoolForward, Forward>(d.dtype, d);
+  return by_type<PoolForward, ReferencePoolForward>(d.dtype, d);
 }
 
 template <>
 Made<PoolBackward> make_reference(const PoolDesc& d) {
-  return by_type<PoolBackward, Backward>(d.dtype, d);
+  return by_type<PoolBackward, ReferencePoolBackward>(d.dtype, d);
 }
 
 }  // namespace assay::ops::reference

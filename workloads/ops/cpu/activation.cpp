@@ -7,7 +7,7 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 4096;  // per thread
+constexpr std::int64_t activation_min_elements = 4096;  // per thread
 
 const ActivationKernels::Kind& kind_of(const ActivationDesc& d) {
   const ActivationKernels& kernels = cpu::kernels<ActivationKernels>();
@@ -26,7 +26,7 @@ class Split {
   explicit Split(const ActivationDesc& d)
       : count_(d.kind == ActivationKind::silu_gate ? d.rows : d.rows * d.columns),
         granule_(d.kind == ActivationKind::silu_gate ? 1 : 64),
-        parts_(parts_for(d.rows * d.columns, min_elements)) {}
+        parts_(parts_for(d.rows * d.columns, activation_min_elements)) {}
   template <typename Work>
   void run(const Work& work) const {
     for_ranges(count_, granule_, parts_, work);

@@ -70,7 +70,7 @@ void* at_same_offset(void* data, const void* place, const void* base) {
   return static_cast<char*>(data) + (static_cast<const char*>(place) - static_cast<const char*>(base));
 }
 
-const AttentionKernels::Type& kernels_for(DType dtype) {
+const AttentionKernels::Type& attention_kernels_for(DType dtype) {
   const AttentionKernels& kernels = cpu::kernels<AttentionKernels>();
   if (dtype == DType::f32) return kernels.f32;
   const AttentionKernels::Type* pairs = attention_pair_kernels();
@@ -80,7 +80,7 @@ const AttentionKernels::Type& kernels_for(DType dtype) {
 class CpuAttentionForward final : public VectorOp<AttentionForward> {
  public:
   CpuAttentionForward(const AttentionDesc& desc)
-      : kernels_(kernels_for(desc.dtype)),
+      : kernels_(attention_kernels_for(desc.dtype)),
         heads_(desc, kernels_.forward_scratch(desc.seq, desc.head_dim)),
         // If there are fewer heads than threads, several threads share one, each with its own copy of the keys.
         parts_(static_cast<int>((heads_.threads() + heads_.count() - 1) / heads_.count())) {}
@@ -107,7 +107,7 @@ class CpuAttentionForward final : public VectorOp<AttentionForward> {
 class CpuAttentionBackward final : public VectorOp<AttentionBackward> {
  public:
   CpuAttentionBackward(const AttentionDesc& desc)
-      : kernels_(kernels_for(desc.dtype)), heads_(desc, kernels_.backward_scratch(desc.seq, desc.head_dim)) {}
+      : kernels_(attention_kernels_for(desc.dtype)), heads_(desc, kernels_.backward_scratch(desc.seq, desc.head_dim)) {}
 
   std::size_t workspace_bytes() const override { return heads_.workspace_bytes(); }
 

@@ -12,12 +12,12 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 8192;       // per thread: splitting less work costs more than it saves
-constexpr std::int64_t block_bytes = 128 << 10;   // of one array: the second pass runs forwards within a block
-constexpr std::int64_t streamed_bytes = 8 << 20;  // larger arrays bypass the caches, not to evict everything else
-constexpr std::int64_t max_samples = 16;          // rows averaged for the shift of the sums
+constexpr std::int64_t batch_norm_min_elements = 8192;  // per thread: splitting less work costs more than it saves
+constexpr std::int64_t block_bytes = 128 << 10;         // of one array: the second pass runs forwards within a block
+constexpr std::int64_t streamed_bytes = 8 << 20;        // larger arrays bypass the caches, not to evict everything else
+constexpr std::int64_t max_samples = 16;                // rows averaged for the shift of the sums
 
-const BatchNormKernels::Typed& kernels_for(DType dtype) {
+const BatchNormKernels::Typed& batch_norm_kernels_for(DType dtype) {
   const auto& kernels = cpu::kernels<BatchNormKernels>();
   return dtype == DType::f32 ? kernels.f32 : kernels.bf16;
 }
@@ -28,7 +28,8 @@ class Plan {
   // `arrays`: number of per-channel f32 arrays in the workspace.
   Plan(const BatchNormDesc& desc, int arrays)
       : d_(desc),
-        parts_(static_cast<int>(std::min<std::int64_t>(parts_for(desc.rows * desc.channels, min_elements), desc.rows))),
+        parts_(static_cast<int>(
+            std::min<std::int64_t>(parts_for(desc.rows * desc.channels, batch_norm_min_elements), desc.rows))),
         padded_((desc.channels + channel_padding - 1) / channel_padding * channel_padding),
         arrays_(arrays) {}
 
@@ -92,7 +93,7 @@ class Plan {
 class CpuBatchNormForward final : public VectorOp<BatchNormForward> {
  public:
   explicit CpuBatchNormForward(const BatchNormDesc& desc)
-      : d_(desc), plan_(desc, 3), kernels_(kernels_for(desc.dtype)) {}
+      : d_(desc), plan_(desc, 3), kernels_(batch_norm_kernels_for(desc.dtype)) {}
 
   std::size_t workspace_bytes() const override { return plan_.workspace_bytes(); }
 
@@ -175,7 +176,7 @@ class CpuBatchNormForward final : public VectorOp<BatchNormForward> {
 class CpuBatchNormBackward final : public VectorOp<BatchNormBackward> {
  public:
   explicit CpuBatchNormBackward(const BatchNormDesc& desc)
-      : d_(desc), plan_(desc, 4), kernels_(kernels_for(desc.dtype)) {}
+      : d_(desc), plan_(desc, 4), kernels_(batch_norm_kernels_for(desc.dtype)) {}
 
   std::size_t workspace_bytes() const override { return plan_.workspace_bytes(); }
 

@@ -86,9 +86,9 @@ class DnnlConvWithWeights : public DnnlConv<Base> {
   DnnlReorder reorder_;
 };
 
-class Forward final : public DnnlConvWithWeights<ConvForward> {
+class DnnlConvForward final : public DnnlConvWithWeights<ConvForward> {
  public:
-  Forward(const Layouts& layouts, const dnnl::convolution_forward::primitive_desc& pd)
+  DnnlConvForward(const Layouts& layouts, const dnnl::convolution_forward::primitive_desc& pd)
       : DnnlConvWithWeights(
             layouts, pd.weights_desc(),
             DnnlCall(
@@ -99,9 +99,9 @@ class Forward final : public DnnlConvWithWeights<ConvForward> {
   void run(Stream&, const Args& args) override { call_.run({args.x, args.packed, args.y, args.workspace}); }
 };
 
-class BackwardData final : public DnnlConvWithWeights<ConvBackwardData> {
+class DnnlConvBackwardData final : public DnnlConvWithWeights<ConvBackwardData> {
  public:
-  BackwardData(const Layouts& layouts, const dnnl::convolution_backward_data::primitive_desc& pd)
+  DnnlConvBackwardData(const Layouts& layouts, const dnnl::convolution_backward_data::primitive_desc& pd)
       : DnnlConvWithWeights(layouts, pd.weights_desc(),
                             DnnlCall(dnnl::convolution_backward_data(pd), pd.impl_info_str(),
                                      {{DNNL_ARG_DIFF_DST, pd.diff_dst_desc()},
@@ -112,9 +112,9 @@ class BackwardData final : public DnnlConvWithWeights<ConvBackwardData> {
   void run(Stream&, const Args& args) override { call_.run({args.dy, args.packed, args.dx, args.workspace}); }
 };
 
-class BackwardWeights final : public DnnlConv<ConvBackwardWeights> {
+class DnnlConvBackwardWeights final : public DnnlConv<ConvBackwardWeights> {
  public:
-  BackwardWeights(const Layouts& layouts, const dnnl::convolution_backward_weights::primitive_desc& pd)
+  DnnlConvBackwardWeights(const Layouts& layouts, const dnnl::convolution_backward_weights::primitive_desc& pd)
       : DnnlConv(layouts.d.dtype, DnnlCall(dnnl::convolution_backward_weights(pd), pd.impl_info_str(),
                                            {{DNNL_ARG_SRC, pd.src_desc()},
                                             {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()},
@@ -151,11 +151,11 @@ Made<Op> make(const ConvDesc& d, const char* pass, const Build& build) {
     const Layouts layouts(d);
     const auto pd = build(layouts);
     if constexpr (std::is_same_v<Op, ConvForward>)
-      return std::make_unique<Forward>(layouts, pd);
+      return std::make_unique<DnnlConvForward>(layouts, pd);
     else if constexpr (std::is_same_v<Op, ConvBackwardData>)
-      return std::make_unique<BackwardData>(layouts, pd);
+      return std::make_unique<DnnlConvBackwardData>(layouts, pd);
     else
-      return std::make_unique<BackwardWeights>(layouts, pd);
+      return std::make_unique<DnnlConvBackwardWeights>(layouts, pd);
   });
 }
 

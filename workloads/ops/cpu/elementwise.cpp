@@ -9,13 +9,13 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 16384;  // per thread
+constexpr std::int64_t elementwise_min_elements = 16384;  // per thread
 
 class CpuElementwise final : public VectorOp<Elementwise> {
  public:
   CpuElementwise(const ElementwiseDesc& desc)
       : d_(desc),
-        parts_(parts_for(desc.count, min_elements)),
+        parts_(parts_for(desc.count, elementwise_min_elements)),
         kernel_(cpu::kernels<FlatKernels>().elementwise[desc.in == DType::bf16][desc.out == DType::bf16]) {}
 
   void run(Stream&, const Args& args) override {

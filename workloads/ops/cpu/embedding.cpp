@@ -12,14 +12,14 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 8192;  // per thread
+constexpr std::int64_t embedding_min_elements = 8192;  // per thread
 
 class CpuEmbeddingForward final : public VectorOp<EmbeddingForward> {
  public:
   CpuEmbeddingForward(const EmbeddingDesc& desc)
       : d_(desc),
         tokens_(desc.batch * desc.seq),
-        parts_(parts_for(tokens_ * desc.width, min_elements)),
+        parts_(parts_for(tokens_ * desc.width, embedding_min_elements)),
         kernel_(cpu::kernels<EmbeddingKernels>().forward[desc.parameters == DType::bf16][desc.dtype == DType::bf16]) {}
 
   void run(Stream&, const Args& args) override {
@@ -82,7 +82,7 @@ class CpuEmbeddingBackward final : public VectorOp<EmbeddingBackward> {
   CpuEmbeddingBackward(const EmbeddingDesc& desc)
       : d_(desc),
         tokens_(desc.batch * desc.seq),
-        parts_(parts_for(tokens_ * desc.width, min_elements)),
+        parts_(parts_for(tokens_ * desc.width, embedding_min_elements)),
         column_parts_(static_cast<int>(std::clamp<std::int64_t>(desc.width / column_granule, 1, parts_))),
         row_parts_(parts_ / column_parts_),
         kernel_(cpu::kernels<EmbeddingKernels>().sum_rows[desc.dtype == DType::bf16][desc.gradient == DType::bf16]) {}
@@ -107,7 +107,7 @@ class CpuEmbeddingBackward final : public VectorOp<EmbeddingBackward> {
   }
 
   void clear(void* table, std::int64_t rows) const {
-    const int parts = parts_for(rows * d_.width, min_elements);
+    const int parts = parts_for(rows * d_.width, embedding_min_elements);
     for_ranges(rows, 1, parts, [&](std::int64_t begin, std::int64_t end) {
       std::memset(row(table, begin), 0, static_cast<std::size_t>(end - begin) * row_bytes());
     });

@@ -10,11 +10,11 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 4096;  // per thread: splitting less work costs more than it saves
-constexpr std::int64_t line = 16;            // f32 per cache line
+constexpr std::int64_t norm_min_elements = 4096;  // per thread: splitting less work costs more than it saves
+constexpr std::int64_t line = 16;                 // f32 per cache line
 
 int row_parts(const NormDesc& d) {
-  return std::min<int>(parts_for(d.rows * d.columns, min_elements),
+  return std::min<int>(parts_for(d.rows * d.columns, norm_min_elements),
                        static_cast<int>(std::min<std::int64_t>(d.rows, 1 << 20)));
 }
 

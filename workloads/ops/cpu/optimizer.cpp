@@ -10,11 +10,11 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 16384;  // per thread
+constexpr std::int64_t optimizer_min_elements = 16384;  // per thread
 
 class CpuOptimizer final : public VectorOp<Optimizer> {
  public:
-  CpuOptimizer(const OptimizerDesc& desc) : d_(desc), parts_(parts_for(desc.count, min_elements)) {
+  CpuOptimizer(const OptimizerDesc& desc) : d_(desc), parts_(parts_for(desc.count, optimizer_min_elements)) {
     const FlatKernels& kernels = cpu::kernels<FlatKernels>();
     adamw_ = kernels.adamw[desc.gradient == DType::bf16][desc.parameter == DType::bf16];
     sgd_ = kernels.sgd[desc.gradient == DType::bf16][desc.parameter == DType::bf16];

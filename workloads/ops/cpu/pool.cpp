@@ -10,9 +10,9 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 8192;  // per thread: splitting less work costs more than it saves
+constexpr std::int64_t pool_min_elements = 8192;  // per thread: splitting less work costs more than it saves
 
-const PoolKernels::Typed& kernels_for(DType dtype) {
+const PoolKernels::Typed& pool_kernels_for(DType dtype) {
   const PoolKernels& kernels = cpu::kernels<PoolKernels>();
   return dtype == DType::f32 ? kernels.f32 : kernels.bf16;
 }
@@ -25,7 +25,7 @@ class PoolRun {
         kernel_(kernel),
         rows_(rows),
         parts_(static_cast<int>(
-            std::min<std::int64_t>(parts_for(desc.n * desc.h * desc.w * desc.c, min_elements), rows))) {}
+            std::min<std::int64_t>(parts_for(desc.n * desc.h * desc.w * desc.c, pool_min_elements), rows))) {}
 
   void run(const void* from, void* to, const void* saved) const {
     const PoolRows rows{.desc = d_,
@@ -49,7 +49,8 @@ class CpuPoolForward final : public VectorOp<PoolForward> {
   explicit CpuPoolForward(const PoolDesc& d)
       : saved_bytes_(d.kind == PoolKind::maximum ? static_cast<std::size_t>(d.n * d.p() * d.q() * d.c) : 0),
         run_(d,
-             d.kind == PoolKind::maximum ? kernels_for(d.dtype).maximum_forward : kernels_for(d.dtype).average_forward,
+             d.kind == PoolKind::maximum ? pool_kernels_for(d.dtype).maximum_forward
+                                         : pool_kernels_for(d.dtype).average_forward,
              d.n * d.p()) {}
 
   std::size_t saved_bytes() const override { return saved_bytes_; }
@@ -63,10 +64,10 @@ class CpuPoolForward final : public VectorOp<PoolForward> {
 class CpuPoolBackward final : public VectorOp<PoolBackward> {
  public:
   explicit CpuPoolBackward(const PoolDesc& d)
-      : run_(
-            d,
-            d.kind == PoolKind::maximum ? kernels_for(d.dtype).maximum_backward : kernels_for(d.dtype).average_backward,
-            d.n * d.h) {}
+      : run_(d,
+             d.kind == PoolKind::maximum ? pool_kernels_for(d.dtype).maximum_backward
+                                         : pool_kernels_for(d.dtype).average_backward,
+             d.n * d.h) {}
 
   void run(Stream&, const Args& args) override { run_.run(args.dy, args.dx, args.saved); }
 

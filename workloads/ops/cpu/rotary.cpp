@@ -7,13 +7,13 @@ namespace assay::ops {
 
 namespace {
 
-constexpr std::int64_t min_elements = 4096;  // per thread
+constexpr std::int64_t rotary_min_elements = 4096;  // per thread
 
 class CpuRotary final : public VectorOp<Rotary> {
  public:
   CpuRotary(const RotaryDesc& desc)
       : d_(desc),
-        parts_(parts_for(desc.batch * desc.seq * desc.heads * desc.head_dim, min_elements)),
+        parts_(parts_for(desc.batch * desc.seq * desc.heads * desc.head_dim, rotary_min_elements)),
         kernel_(desc.dtype == DType::f32 ? cpu::kernels<RotaryKernels>().f32 : cpu::kernels<RotaryKernels>().bf16) {}
 
   void run(Stream&, const Args& args) override {

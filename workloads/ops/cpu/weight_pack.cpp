@@ -17,18 +17,19 @@ std::optional<PackedPanels> panels_of(const memory::desc& desc) {
   const memory::dims expected = pairs ? memory::dims{0, 1, 0} : memory::dims{0, 1};
   if (desc.get_inner_nblks() != static_cast<int>(expected.size()) || indices != expected) return std::nullopt;
   if (pairs && blocks[2] != 2) return std::nullopt;
-  const std::int64_t height = blocks[0] * (pairs ? 2 : 1);
+  const std::int64_t panel_rows = blocks[0] * (pairs ? 2 : 1);
   PackedPanels p;
   p.k = desc.get_dims()[0];
   p.n = desc.get_dims()[1];
   p.rows = desc.get_padded_dims()[0];
   p.width = blocks[1];
-  if (p.width % PackKernels::granule != 0 || p.rows % height != 0) return std::nullopt;
+  if (p.width % PackKernels::granule != 0 || p.rows % panel_rows != 0) return std::nullopt;
   const memory::dims strides = desc.get_strides();
   // Contiguous panels, each with its rows in order, and nothing else (such as sums for int8).
   const std::int64_t columns = desc.get_padded_dims()[1];
   const std::size_t bytes = static_cast<std::size_t>(p.rows * columns) * (pairs ? 2 : 4);
-  if (strides[0] != height * p.width || strides[1] != p.rows * p.width || desc.get_size() != bytes) return std::nullopt;
+  if (strides[0] != panel_rows * p.width || strides[1] != p.rows * p.width || desc.get_size() != bytes)
+    return std::nullopt;
   return p;
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 // Padding of rows, in floats, so that rows do not map to the same cache set.
 constexpr std::int64_t skew = 16;
-constexpr std::int64_t block_bytes = 1 << 20;           // of transformed tiles, per thread
+constexpr std::int64_t tile_block_bytes = 1 << 20;      // of transformed tiles, per thread
 constexpr std::int64_t min_tiles = 42;                  // per block, since each block reads all weights
 constexpr std::int64_t gradient_block_bytes = 8 << 20;  // of transformed tiles, all threads together
 
@@ -145,7 +145,7 @@ class Convolution {
  private:
   std::int64_t block_tiles() const {
     const std::int64_t tile_bytes = winograd_positions * (in_stride_ + out_stride_) * std::int64_t{sizeof(float)};
-    const std::int64_t max_block = std::max(block_bytes / tile_bytes, min_tiles);
+    const std::int64_t max_block = std::max(tile_block_bytes / tile_bytes, min_tiles);
     const std::int64_t each = (s_.tiles() + parts_ - 1) / parts_;
     const std::int64_t blocks = (each + max_block - 1) / max_block;
     return std::min(each, round_up((each + blocks - 1) / blocks, kernels_.rows));
@@ -180,9 +180,9 @@ class WinogradConvolution : public WinogradOp<Base> {
   Convolution convolution_;
 };
 
-class Forward final : public WinogradConvolution<ConvForward> {
+class WinogradForward final : public WinogradConvolution<ConvForward> {
  public:
-  explicit Forward(const ConvDesc& desc) : WinogradConvolution(desc, shape_of(desc)) {}
+  explicit WinogradForward(const ConvDesc& desc) : WinogradConvolution(desc, shape_of(desc)) {}
 
   void pack(Stream&, const void* w, void* packed) override {
     over_channels(d_.k, [&](std::int64_t begin, std::int64_t end) {
@@ -193,9 +193,9 @@ class Forward final : public WinogradConvolution<ConvForward> {
   void run(Stream&, const Args& args) override { convolution_.run(args.x, args.packed, args.y, args.workspace); }
 };
 
-class BackwardData final : public WinogradConvolution<ConvBackwardData> {
+class WinogradBackwardData final : public WinogradConvolution<ConvBackwardData> {
  public:
-  explicit BackwardData(const ConvDesc& desc) : WinogradConvolution(desc, rotated_shape_of(desc)) {}
+  explicit WinogradBackwardData(const ConvDesc& desc) : WinogradConvolution(desc, rotated_shape_of(desc)) {}
 
   void pack(Stream&, const void* w, void* packed) override {
     over_channels(d_.c, [&](std::int64_t begin, std::int64_t end) {
@@ -206,9 +206,9 @@ class BackwardData final : public WinogradConvolution<ConvBackwardData> {
   void run(Stream&, const Args& args) override { convolution_.run(args.dy, args.packed, args.dx, args.workspace); }
 };
 
-class BackwardWeights final : public WinogradOp<ConvBackwardWeights> {
+class WinogradBackwardWeights final : public WinogradOp<ConvBackwardWeights> {
  public:
-  explicit BackwardWeights(const ConvDesc& desc)
+  explicit WinogradBackwardWeights(const ConvDesc& desc)
       : d_(desc),
         s_(shape_of(desc)),
         in_stride_(round_up(s_.in, kernels_.columns) + skew),
@@ -288,14 +288,14 @@ class BackwardWeights final : public WinogradOp<ConvBackwardWeights> {
 }  // namespace
 
 std::unique_ptr<ConvForward> make_winograd_forward(const ConvDesc& desc, Made<ConvForward> plain) {
-  return compared<Forward>(desc, "forward", std::move(plain));
+  return compared<WinogradForward>(desc, "forward", std::move(plain));
 }
 std::unique_ptr<ConvBackwardData> make_winograd_backward_data(const ConvDesc& desc, Made<ConvBackwardData> plain) {
-  return compared<BackwardData>(desc, "gradient of the input", std::move(plain));
+  return compared<WinogradBackwardData>(desc, "gradient of the input", std::move(plain));
 }
 std::unique_ptr<ConvBackwardWeights> make_winograd_backward_weights(const ConvDesc& desc,
                                                                     Made<ConvBackwardWeights> plain) {
-  return compared<BackwardWeights>(desc, "gradient of the weights", std::move(plain));
+  return compared<WinogradBackwardWeights>(desc, "gradient of the weights", std::move(plain));
 }
 
 }  // namespace assay::ops
