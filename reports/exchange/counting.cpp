@@ -11,6 +11,7 @@
 #include <cctype>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -39,6 +40,25 @@ std::vector<double> numbers_behind(std::string_view line, std::string_view label
     }
   }
   return numbers;
+}
+
+// What stands behind the label on its line of valgrind's log.
+std::string_view text_behind(std::string_view log, std::string_view label) {
+  const std::size_t at = log.find(label);
+  if (at == log.npos) return {};
+  log.remove_prefix(at + label.size());
+  return log.substr(0, log.find('\n'));
+}
+
+// The process of valgrind's log, whose lines begin with "==7== ".
+std::string_view process_of(std::string_view log) {
+  return log.starts_with("==") ? log.substr(2, log.find("==", 2) - 2) : std::string_view();
+}
+
+// Whether it is the log of the shell in which Assay starts every command. Its work depends on the environment.
+bool is_of_own_shell(std::string_view log, const std::set<std::string_view>& processes) {
+  return text_behind(log, "== Command: ").starts_with("/bin/sh -c ") &&
+         !processes.contains(text_behind(log, "== Parent PID: "));
 }
 
 // While it lives, what this thread starts has no random addresses, if the kernel allows that.
@@ -153,11 +173,16 @@ FinishedProcess run_without_chance(ProcessRun process, const std::function<Finis
 Counts counts_in_logs(CountedBy by, const std::vector<std::string>& logs) {
   std::optional<double> executed;
   Heap heap;
+  std::set<std::string_view> processes;
+  for (const std::string& log : logs) processes.insert(process_of(log));
+  bool programs = false;
   for (const std::string& log : logs) {
     if (log.find("unhandled instruction bytes") != log.npos || log.find("Unrecognised instruction") != log.npos)
       return {{},
               "valgrind does not know an instruction of this program (AVX-512, most often): count a build for an older "
               "CPU, or with --counts perf"};
+    if (is_of_own_shell(log, processes)) continue;
+    programs = true;
     std::istringstream lines(log);
     for (std::string line; std::getline(lines, line);) {
       if (const auto refs = numbers_behind(line, "== I "); line.find("refs:") != line.npos && refs.size() == 1)
@@ -168,7 +193,9 @@ Counts counts_in_logs(CountedBy by, const std::vector<std::string>& logs) {
   Counts found;
   if (by == CountedBy::heap) found.counts = heap.counts();
   if (by == CountedBy::valgrind && executed) found.counts = {instructions(*executed)};
-  if (found.counts.empty()) found.why = fmt::format("valgrind printed no count of {}", counted_things(by));
+  if (found.counts.empty())
+    found.why = !logs.empty() && !programs ? "the command starts no program"
+                                           : fmt::format("valgrind printed no count of {}", counted_things(by));
   return found;
 }
 

@@ -45,7 +45,8 @@ std::vector<std::string> count_cases(ToolOutput& output, CountedBy by,
                                      const std::function<ToolCommand(const std::string& name)>& alone,
                                      const std::function<FinishedProcess(const ProcessRun&)>& run);
 
-// Reads valgrind's logs, a process each: adds their counts, and takes the highest peak of a process.
+// Reads valgrind's logs, a process each: adds their counts, and takes the highest peak of a process. The shell that
+// Assay started is left out.
 Counts counts_in_logs(CountedBy by, const std::vector<std::string>& logs);
 
 // The counts as figures of the case `name` beside those of the output's last run.

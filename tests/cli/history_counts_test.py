@@ -14,14 +14,15 @@ VALGRIND = """#!/bin/sh
 for word; do
   case "$word" in --log-file=*) log=${word#--log-file=};; --tool=*) tool=${word#--tool=};; --*) ;; *) break;; esac; shift
 done
-for part in 1 2; do
+for part in 9 1 2; do   # Assay's own shell, and two processes that it starts
   file=$(echo "$log" | sed "s/%p/$part/")
+  if [ $part = 9 ]; then command='/bin/sh -c echo\\ parse' parent=1234; else command='/bin/sh -c part' parent=9; fi
+  printf '==%s== Valgrind\\n==%s== Command: %s\\n==%s== Parent PID: %s\\n' $part $part "$command" $part $parent > "$file"
   if [ -z "$UNKNOWN" ] && [ $tool = dhat ]; then
-    printf '==%s== DHAT, a dynamic heap analysis tool\\n==%s== \\n' $part $part > "$file"
     printf '==%s== Total:     1,000,%s bytes in 1,00%s blocks\\n' $part 00$part $part >> "$file"
     printf '==%s== At t-gmax: %s000 bytes in 5 blocks\\n==%s== At t-end:  7 bytes in 1 blocks\\n' $part $part $part >> "$file"
   elif [ -n "$UNKNOWN" ]; then echo "vex amd64->IR: unhandled instruction bytes: 0x62 0xF1" > "$file"
-  else printf '==%s== Cachegrind, a cache profiler\\n==%s== \\n==%s== I   refs:      %s\\n' $part $part $part "$COUNT" > "$file"; fi
+  else printf '==%s== I   refs:      %s\\n' $part "$COUNT" >> "$file"; fi
 done
 [ -z "$UNKNOWN" ] || exit 132
 [ -z "$PERSONALITY" ] || { cat /proc/self/personality; echo "$PYTHONHASHSEED"; } > "$PERSONALITY"
