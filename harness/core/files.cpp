@@ -17,6 +17,7 @@
 #include <climits>
 #include <csignal>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <random>
 #include <thread>
@@ -293,6 +294,21 @@ std::string read_whole(const fs::path& path, std::uintmax_t limit, Pipes pipes) 
     text.append(block, static_cast<std::size_t>(got));
     check(text.size());  // it may grow, and a pipe has no size
   }
+}
+
+std::function<bool(std::string& text)> parts_of(const fs::path& path, Pipes pipes) {
+  struct stat about {};
+  const auto fd = std::make_shared<Descriptor>(open_to_read(path, about, pipes));
+  return [fd, path](std::string& text) {
+    constexpr std::size_t part_bytes = std::size_t{1} << 20;
+    const std::size_t had = text.size();
+    text.resize(had + part_bytes);
+    ssize_t got = 0;
+    while ((got = ::read(*fd, text.data() + had, part_bytes)) < 0 && errno == EINTR) continue;
+    text.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got < 0) failed("read", path, errno);
+    return got > 0;
+  };
 }
 
 LineReader::LineReader(const fs::path& path, std::size_t max_line_bytes)

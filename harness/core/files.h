@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -96,6 +97,9 @@ enum class Pipes { refused, read };
 Descriptor open_to_read(const std::filesystem::path& path, struct stat& about, Pipes pipes = Pipes::refused);
 // A whole file; throws Error if it cannot be read or is longer than `limit` bytes, which is seen before it is read.
 std::string read_whole(const std::filesystem::path& path, std::uintmax_t limit, Pipes pipes = Pipes::refused);
+// A file that may be too long to be read whole: each call of the result appends up to 1 MiB to `text`, and returns
+// false at the end. Both throw Error if it cannot be read.
+std::function<bool(std::string& text)> parts_of(const std::filesystem::path& path, Pipes pipes = Pipes::refused);
 
 // The lines of a regular file, one by one.
 class LineReader {

@@ -1,11 +1,11 @@
 #include "harness/kineto/gzip.h"
 
 #include "harness/core/error.h"
+#include "harness/core/files.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -84,14 +84,12 @@ Source inflated(Source bytes, const std::string& file) {
 }
 
 void compress(const std::filesystem::path& from, const std::filesystem::path& to) {
-  std::ifstream in(from, std::ios::binary);
-  if (!in) throw Error(fmt::format("{}: cannot be opened", from.string()));
+  const Source parts = parts_of(from);
   gzFile const out = gzopen(to.c_str(), "wb6");
   if (!out) throw Error(fmt::format("{}: cannot be written", to.string()));
-  std::string part(part_bytes, '\0');
   bool whole = true;
-  while (whole && (in.read(part.data(), static_cast<std::streamsize>(part.size())), in.gcount() > 0))
-    whole = gzwrite(out, part.data(), static_cast<unsigned>(in.gcount())) == static_cast<int>(in.gcount());
+  for (std::string part; whole && parts(part); part.clear())
+    whole = gzwrite(out, part.data(), static_cast<unsigned>(part.size())) == static_cast<int>(part.size());
   whole = gzclose(out) == Z_OK && whole;
   if (!whole) throw Error(fmt::format("{}: cannot be written", to.string()));
 }

@@ -13,8 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <memory>
 #include <string_view>
 
 namespace assay::kineto {
@@ -23,25 +21,12 @@ namespace {
 // Judged by watch itself, of all steps and without a profiler's cost.
 constexpr std::array<std::string_view, 4> of_all_steps = {"data-starved", "imbalance", "comm-exposed", "stalls"};
 
-Source bytes_of(const std::filesystem::path& path) {
-  const auto file = std::make_shared<std::ifstream>(path, std::ios::binary);
-  if (!*file) throw Error("cannot be opened");
-  return [file](std::string& text) {
-    constexpr std::size_t read_bytes = 1u << 20;
-    const std::size_t had = text.size();
-    text.resize(had + read_bytes);
-    file->read(text.data() + had, static_cast<std::streamsize>(read_bytes));
-    text.resize(had + static_cast<std::size_t>(file->gcount()));
-    return text.size() > had;
-  };
-}
-
 std::vector<RankTrace> read_all(const std::vector<watch::TraceFile>& files, std::vector<std::string>& remarks) {
   std::vector<RankTrace> traces;
   for (const watch::TraceFile& file : files) {
     const std::string name = fmt::format("the trace of rank {}", file.rank);
     try {
-      RankTrace trace = read_trace(bytes_of(file.path), name);
+      RankTrace trace = read_trace(parts_of(file.path), name);
       trace.file = name, trace.rank = file.rank;
       if (trace.host.empty()) trace.host = file.host;
       traces.push_back(std::move(trace));

@@ -187,15 +187,18 @@ Summary summarize(std::span<const double> values, double confidence) {
   return summary;
 }
 
-std::optional<Interval> mean_interval(std::span<const double> values, double confidence) {
+Interval student_interval(std::span<const double> values, double confidence) {
   ASSAY_CHECK(confidence > 0 && confidence < 1, "confidence {} is not within (0, 1)", confidence);
-  const std::size_t n = values.size();
-  if (n < min_blocks) return std::nullopt;
   const double center = mean(values);
-  const double count = static_cast<double>(n);
+  const double count = static_cast<double>(values.size());
   const double t = student_quantile(count - 1, 0.5 * (1.0 + confidence));
   const double half = t * std::sqrt(squared_deviations(values) / (count - 1) / count);
-  return Interval{center - half, center + half};
+  return {center - half, center + half};
+}
+
+std::optional<Interval> mean_interval(std::span<const double> values, double confidence) {
+  if (values.size() < min_blocks) return std::nullopt;
+  return student_interval(values, confidence);
 }
 
 }  // namespace assay

@@ -40,7 +40,10 @@ std::optional<Interval> median_interval(std::span<const double> values, double c
 inline constexpr double sequential_confidence = 0.96;
 // Median of a non-empty series with its interval; the block length follows from the autocorrelation.
 Summary summarize(std::span<const double> values, double confidence = sequential_confidence);
-// Interval of a mean rate from block values by Student's t; absent under 6 values.
+// Interval of the mean of two or more independent values: mean ± t((1 + confidence) / 2, n - 1) s / sqrt(n) (Student,
+// "The probable error of a mean", Biometrika 1908).
+Interval student_interval(std::span<const double> values, double confidence = 0.95);
+// The same of a mean rate from block values; absent under 6 values.
 std::optional<Interval> mean_interval(std::span<const double> values, double confidence = 0.95);
 
 // The arithmetic mean.

@@ -2,13 +2,11 @@
 
 #include "harness/core/text.h"
 #include "harness/runs/why_left_out.h"
-#include "harness/statistics/distributions.h"
 #include "harness/statistics/statistics.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace assay::report {
 
@@ -70,6 +68,12 @@ CostLine line_of(const Group& group, const std::vector<const Member*>& members) 
   return line;
 }
 
+// At 95 %; no time is negative.
+Interval interval_of_times(const std::vector<double>& seconds) {
+  const Interval all = student_interval(seconds);
+  return {std::max(0.0, all.low), all.high};
+}
+
 void add_lines(const Group& group, std::vector<CostLine>& lines) {
   std::map<std::string, std::vector<const Member*>> hosts;
   std::vector<const Member*> all;
@@ -88,7 +92,7 @@ void add_lines(const Group& group, std::vector<CostLine>& lines) {
     }
     CostLine line = line_of(group, all);
     line.seconds = mean(means);
-    line.ci95 = t_interval(means);
+    line.ci95 = interval_of_times(means);
     line.interval = "between machines";
     line.stands_for = fmt::format("{} machines, {} runs", hosts.size(), all.size());
     lines.push_back(std::move(line));
@@ -100,7 +104,7 @@ void add_lines(const Group& group, std::vector<CostLine>& lines) {
       for (const Member* member : members) seconds.push_back(member->result.seconds);
       CostLine line = line_of(group, members);
       line.seconds = mean(seconds);
-      line.ci95 = t_interval(seconds);
+      line.ci95 = interval_of_times(seconds);
       line.interval = "between runs";
       line.stands_for = fmt::format("{}, {} runs", host.empty() ? "unnamed machines" : "one machine", members.size());
       lines.push_back(std::move(line));
@@ -128,13 +132,6 @@ std::size_t order_of(const std::string& per) {
 Estimate CostLine::usd(const HourlyPrice& price) const {
   const double usd_per_second = *price.usd * machines / seconds_per_hour;
   return {usd_per_second * seconds, scaled(ci95, usd_per_second)};
-}
-
-Interval t_interval(const std::vector<double>& values) {
-  const double n = static_cast<double>(values.size()), middle = mean(values);
-  const double t = student_quantile(n - 1, 0.975);
-  const double half = t * std::sqrt(squared_deviations(values) / (n - 1) / n);
-  return {std::max(0.0, middle - half), middle + half};
 }
 
 CostLines cost_lines(const RunSet& runs, const PriceSource& source) {

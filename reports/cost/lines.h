@@ -55,8 +55,4 @@ struct CostLines {
 // Host names distinguish machines.
 CostLines cost_lines(const RunSet& runs, const PriceSource& prices);
 
-// 95 % interval of the mean of two or more values: mean ± t(0.975, n - 1) s / sqrt(n) (Student, "The probable error of
-// a mean", Biometrika 1908). The lower end is cut off at 0, as none of these can be negative.
-Interval t_interval(const std::vector<double>& values);
-
 }  // namespace assay::report

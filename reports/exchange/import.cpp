@@ -13,13 +13,9 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <memory>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -98,24 +94,15 @@ std::string ForeignInput::text() const {
 }
 
 ForeignInput file_input(const std::string& file) {
-  struct stat about {};
-  std::shared_ptr<Descriptor> fd;
-  try {
-    fd = std::make_shared<Descriptor>(open_to_read(file, about, Pipes::read));
-  } catch (const Error& error) {
-    throw UsageError(fmt::format("import: {}", error.what()));
-  }
-  const auto more = [fd, file](std::string& text) {
-    constexpr std::size_t part = 1u << 20;
-    const std::size_t had = text.size();
-    text.resize(had + part);
-    ssize_t got = 0;
-    while ((got = ::read(*fd, text.data() + had, part)) < 0 && errno == EINTR) continue;
-    text.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-    if (got < 0) throw UsageError(fmt::format("import: cannot read {}: {}", file, std::strerror(errno)));
-    return got > 0;
+  const auto checked = [](auto read) {
+    try {
+      return read();
+    } catch (const Error& error) {
+      throw UsageError(fmt::format("import: {}", error.what()));
+    }
   };
-  return {.file = file, .more = more};
+  const auto parts = checked([&] { return parts_of(file, Pipes::read); });
+  return {.file = file, .more = [=](std::string& text) { return checked([&] { return parts(text); }); }};
 }
 
 std::span<const ImportFormat> import_formats() {

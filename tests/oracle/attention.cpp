@@ -1,6 +1,7 @@
 // The oracle's attention, one row of scores at a time. Backward recomputes probabilities from the saved log-sum-exp,
 // as in FlashAttention (Dao et al. 2022).
 #include "tests/oracle/reference_op.h"
+#include "workloads/ops/descriptors.h"
 
 #include <algorithm>
 #include <cmath>
@@ -135,19 +136,16 @@ class ReferenceAttentionBackward final : public ReferenceOp<AttentionBackward> {
   Problem<T> p_{d_};
 };
 
-// tf32 is a way for GPUs to multiply f32; the oracle does not round to it.
-DType stored(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
-
 }  // namespace
 
 template <>
 Made<AttentionForward> make_reference(const AttentionDesc& d) {
-  return by_type<AttentionForward, ReferenceAttentionForward>(stored(d.dtype), d);
+  return by_type<AttentionForward, ReferenceAttentionForward>(storage_type(d.dtype), d);
 }
 
 template <>
 Made<AttentionBackward> make_reference(const AttentionDesc& d) {
-  return by_type<AttentionBackward, ReferenceAttentionBackward>(stored(d.dtype), d);
+  return by_type<AttentionBackward, ReferenceAttentionBackward>(storage_type(d.dtype), d);
 }
 
 }  // namespace assay::ops::reference

@@ -1,5 +1,6 @@
 // Attention against the oracle.
 #include "tests/parity/frame.h"
+#include "workloads/ops/descriptors.h"
 
 namespace assay::ops::parity {
 namespace {
@@ -10,8 +11,6 @@ struct Attention {
   bool fused = false;  // q, k and v are parts of one row
   std::vector<int> lengths = {};
 };
-
-DType storage_type(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
 
 // tf32 rounds both operands of a product to 11 significant bits; forward chains two products, backward three with a
 // difference between. If a few keys have most of the weight, their values may cancel to a much smaller output.

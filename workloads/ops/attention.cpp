@@ -29,7 +29,7 @@ std::optional<std::string> problem_of(const AttentionDesc& d) {
   if (auto problem = problem_of_stride("v", d.v_stride, d.kv_heads, d.head_dim)) return problem;
   if (!std::isfinite(d.scale) || d.scale < 0)
     return fmt::format("scale must be 0 (for 1 / sqrt(head_dim)) or above, not {}", d.scale);
-  return problem_of_types({d.dtype == DType::tf32 ? DType::f32 : d.dtype});
+  return problem_of_types({storage_type(d.dtype)});
 }
 
 }  // namespace assay::ops

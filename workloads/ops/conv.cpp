@@ -20,8 +20,7 @@ std::optional<std::string> problem_of(const ConvDesc& d) {
   if (d.r > d.h + 2 * d.padding || d.s > d.w + 2 * d.padding)
     return fmt::format("a window of {} x {} does not fit an image of {} x {} with padding {}", d.r, d.s, d.h, d.w,
                        d.padding);
-  if (auto problem = problem_of_types({d.dtype == DType::tf32 ? DType::f32 : d.dtype, d.pack_from, d.gradient}))
-    return problem;
+  if (auto problem = problem_of_types({storage_type(d.dtype), d.pack_from, d.gradient})) return problem;
   return std::nullopt;
 }
 

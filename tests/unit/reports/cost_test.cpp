@@ -232,20 +232,6 @@ TEST(Cost, ThePriceOfGpusThatTheRunHadNotIsAWarning) {
   EXPECT_THAT(cost->warnings, testing::Contains("the price is for 8 x H100, the run used none"));
 }
 
-TEST(Intervals, OfThreeMachinesByHand) {
-  // 1, 2, 3: mean 2, s = 1, t(0.975, 2) = 4.302653: 2 ± 4.302653 / sqrt(3) = 2 ± 2.484138, cut off at 0.
-  const Interval wide = t_interval({1, 2, 3});
-  EXPECT_DOUBLE_EQ(wide.low, 0);
-  EXPECT_NEAR(wide.high, 4.484138, 1e-6);
-  // 9, 10, 11, 10: mean 10, s = sqrt(2 / 3), t(0.975, 3) = 3.182446: half 3.182446 * 0.816497 / 2 = 1.299228.
-  const Interval four = t_interval({9, 10, 11, 10});
-  EXPECT_NEAR(four.low, 10 - 1.299228, 1e-6);
-  EXPECT_NEAR(four.high, 10 + 1.299228, 1e-6);
-  // Zero variance.
-  EXPECT_DOUBLE_EQ(t_interval({5, 5, 5}).low, 5);
-  EXPECT_DOUBLE_EQ(t_interval({5, 5, 5}).high, 5);
-}
-
 RunData at_speed(const std::string& host, double tokens, const std::string& started) {
   Record record = training({test::metric("throughput", tokens, "tokens/s", Interval{0.99 * tokens, 1.01 * tokens})});
   record.started = started;
@@ -290,6 +276,17 @@ TEST(Intervals, ThreeRunsOfOneMachineDoNotRepresentAnInstanceType) {
   ASSERT_EQ(table.rows.size(), 1u);
   EXPECT_EQ(cell(table, 0, "stands_for").text, "one machine, 3 runs");
   EXPECT_EQ(cell(table, 0, "interval").data, "between runs");
+}
+
+TEST(Intervals, ATimeIsNotNegative) {
+  // 1000 s, 2000 s, 3000 s: 2000 ± 2484.138 s, of which nothing below 0; at 0.002 USD per second.
+  const RunSet set({at_speed("a", 1e6 / 1000, "2026-01-10T00:00:00Z"),
+                    at_speed("a", 1e6 / 2000, "2026-01-11T00:00:00Z"),
+                    at_speed("a", 1e6 / 3000, "2026-01-12T00:00:00Z")});
+  const auto sections = cost_sections(set, box_price(7.2));
+  const Json usd = cell(table_of(sections, "cost"), 0, "usd").data;
+  EXPECT_DOUBLE_EQ(usd["ci95"][0].get<double>(), 0);
+  EXPECT_NEAR(usd["ci95"][1].get<double>(), 0.002 * 4484.138, 1e-5);
 }
 
 TEST(Sections, AMachineWithoutAPriceTakesOneLine) {

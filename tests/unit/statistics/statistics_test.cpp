@@ -68,6 +68,20 @@ TEST(Statistics, MeanIntervalIsStudentsT) {
   EXPECT_FALSE(mean_interval(iota(5)));
 }
 
+TEST(Statistics, StudentsIntervalOfFewValues) {
+  // 1, 2, 3: mean 2, s = 1, t(0.975, 2) = 4.302653: 2 ± 4.302653 / sqrt(3) = 2 ± 2.484138.
+  const Interval wide = student_interval(iota(3));
+  EXPECT_NEAR(wide.low, 2 - 2.484138, 1e-6);
+  EXPECT_NEAR(wide.high, 2 + 2.484138, 1e-6);
+  // 9, 10, 11, 10: mean 10, s = sqrt(2 / 3), t(0.975, 3) = 3.182446: half 3.182446 * 0.816497 / 2 = 1.299228.
+  const std::vector<double> four = {9, 10, 11, 10};
+  EXPECT_NEAR(student_interval(four).low, 10 - 1.299228, 1e-6);
+  EXPECT_NEAR(student_interval(four).high, 10 + 1.299228, 1e-6);
+  const std::vector<double> equal = {5, 5, 5};
+  EXPECT_DOUBLE_EQ(student_interval(equal).low, 5);
+  EXPECT_DOUBLE_EQ(student_interval(equal).high, 5);
+}
+
 TEST(Statistics, IndependentSamplesAreTheirOwnBlocks) {
   const Summary summary = summarize(shuffled(iota(101)));
   EXPECT_EQ(summary.median, 51);

@@ -6,6 +6,7 @@
 #include "workloads/ops/cpu/dnnl_common.h"
 #include "workloads/ops/cpu/kernels/conv_gradient_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
+#include "workloads/ops/round_up.h"
 
 #include <algorithm>
 #include <cstring>

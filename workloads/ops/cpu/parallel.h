@@ -8,10 +8,6 @@
 
 namespace assay::ops {
 
-constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 struct Part {
   std::int64_t begin = 0;
   std::int64_t end = 0;

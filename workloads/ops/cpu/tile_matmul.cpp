@@ -6,6 +6,7 @@
 #include "workloads/ops/cpu/product_sums.h"
 #include "workloads/ops/cpu/special_kernels.h"
 #include "workloads/ops/cpu/weight_pack.h"
+#include "workloads/ops/round_up.h"
 
 #include <algorithm>
 #include <limits>

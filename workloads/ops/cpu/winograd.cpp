@@ -8,6 +8,7 @@
 #include "workloads/ops/conv.h"
 #include "workloads/ops/cpu/kernels/winograd_kernels.h"
 #include "workloads/ops/cpu/parallel.h"
+#include "workloads/ops/round_up.h"
 
 #include <algorithm>
 #include <limits>

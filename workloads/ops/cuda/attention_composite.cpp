@@ -3,7 +3,8 @@
 #include "harness/device/cuda/native.h"
 #include "workloads/ops/cuda/attention_kernels.h"
 #include "workloads/ops/cuda/blaslt.h"
-#include "workloads/ops/cuda/round_up.h"
+#include "workloads/ops/descriptors.h"
+#include "workloads/ops/round_up.h"
 
 #include <fmt/format.h>
 
@@ -60,7 +61,6 @@ struct Shape {
 DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 bool is_narrow(DType dtype) { return dtype == DType::bf16 || dtype == DType::fp16; }
 // The storage type: tf32 only affects how f32 is multiplied.
-DType stored(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
 
 // The alignment in bytes of elements in a tensor with heads `head_dim` and tokens `stride` elements apart.
 std::int64_t alignment_of(const Shape& s, std::int64_t stride) {
@@ -225,7 +225,7 @@ class Forward final : public Composite<AttentionForward> {
       p.scores = maker.make(queries, keys, d.head_dim, heads_of_queries(s_, d.q_stride), heads_of_keys(s_, d.k_stride),
                             scores_of(s_, queries), {.transpose_b = true, .out = wide(d.dtype)});
       p.out = maker.make(queries, d.head_dim, keys, scores_of(s_, queries), heads_of_keys(s_, d.v_stride),
-                         heads_of_queries(s_, s_.out_stride()), {.out = stored(d.dtype)});
+                         heads_of_queries(s_, s_.out_stride()), {.out = storage_type(d.dtype)});
       products_.push_back(std::move(p));
     }
     why_not = maker.reason();
@@ -293,7 +293,7 @@ class Backward final : public Composite<AttentionBackward> {
                     v = heads_of_keys(s_, d.v_stride), dout = heads_of_queries(s_, s_.out_stride()),
                     scores = scores_of(s_, queries);
       const Operand sums{d.head_dim, d.seq * d.head_dim, alignment_of_sums()};
-      const DType total = sums_ ? DType::f32 : stored(d.dtype);
+      const DType total = sums_ ? DType::f32 : storage_type(d.dtype);
       const auto add_to_keys = [&](const Operand& b, const Operand& place, bool accumulate) {
         return maker.make(keys, d.head_dim, queries, scores, b, sums_ ? sums : place,
                           {.transpose_a = true, .out = total, .accumulate = accumulate});
@@ -304,7 +304,7 @@ class Backward final : public Composite<AttentionBackward> {
       p.scores = maker.make(queries, keys, d.head_dim, q, k, scores, {.transpose_b = true, .out = wide(d.dtype)});
       p.dprobabilities =
           maker.make(queries, keys, d.head_dim, dout, v, scores, {.transpose_b = true, .out = wide(d.dtype)});
-      p.dq = maker.make(queries, d.head_dim, keys, scores, k, q, {.out = stored(d.dtype)});
+      p.dq = maker.make(queries, d.head_dim, keys, scores, k, q, {.out = storage_type(d.dtype)});
       if (last) {
         p.write_dv = add_to_keys(dout, v, false);
         p.write_dk = add_to_keys(q, k, false);

@@ -6,8 +6,9 @@
 #include "workloads/ops/cuda/conv_choice.h"
 #include "workloads/ops/cuda/convert_rows.h"
 #include "workloads/ops/cuda/cuda_ops.h"
-#include "workloads/ops/cuda/round_up.h"
 #include "workloads/ops/cuda/trial.h"
+#include "workloads/ops/descriptors.h"
+#include "workloads/ops/round_up.h"
 
 #include <algorithm>
 #include <array>
@@ -18,9 +19,6 @@ namespace assay::ops {
 namespace {
 
 using cudnn::ConvolutionPass;
-
-// tf32 is a precision of products, not a storage type.
-DType stored(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
 
 // One of the convolution's arrays, in the caller's layout and in the plan's.
 struct Array {
@@ -42,10 +40,10 @@ struct Array {
 Array images(std::int64_t pixels, std::int64_t channels, std::int64_t plan_channels, DType dtype) {
   return {.rows = pixels,
           .width = channels,
-          .dtype = stored(dtype),
+          .dtype = storage_type(dtype),
           .plan_rows = pixels,
           .plan_width = plan_channels,
-          .plan_dtype = stored(dtype)};
+          .plan_dtype = storage_type(dtype)};
 }
 
 template <typename Base>
@@ -58,10 +56,10 @@ class CudaConv : public Base {
         y_(images(d.n * d.p() * d.q(), d.k, choice_.graph.k, d.dtype)),
         w_{.rows = d.k * d.r * d.s,
            .width = d.c / d.groups,
-           .dtype = stored(d.pack_from),
+           .dtype = storage_type(d.pack_from),
            .plan_rows = choice_.graph.k * d.r * d.s,
            .plan_width = choice_.graph.c / d.groups,
-           .plan_dtype = stored(choice_.graph.weights())} {}
+           .plan_dtype = storage_type(choice_.graph.weights())} {}
 
   std::string implementation() const override { return "cuDNN"; }
   std::string choice() const override {
@@ -155,7 +153,7 @@ class CudaConvBackwardWeights final : public CudaConv<ConvBackwardWeights> {
  public:
   CudaConvBackwardWeights(Device& device, const ConvDesc& desc, ConvChoice choice)
       : CudaConv(device, desc, std::move(choice)), accumulate_(desc.accumulate) {
-    w_.dtype = stored(desc.gradient);
+    w_.dtype = storage_type(desc.gradient);
   }
 
   void run(Stream& stream, const Args& args) override {
@@ -180,7 +178,7 @@ class CudaConvBackwardWeights final : public CudaConv<ConvBackwardWeights> {
 // Empty if the device has no memory left for a trial.
 template <typename Op>
 TryOut<Op> trial_of(Device& device, Stream& stream, const ConvDesc& d, const std::vector<std::unique_ptr<Op>>& ops) {
-  const DType dtype = stored(d.dtype);
+  const DType dtype = storage_type(d.dtype);
   std::size_t workspace = 0, weights = static_cast<std::size_t>(d.k * d.r * d.s * d.c / d.groups) * sizeof(float);
   for (const auto& op : ops) {
     workspace = std::max(workspace, op->workspace_bytes());
@@ -199,11 +197,11 @@ TryOut<Op> trial_of(Device& device, Stream& stream, const ConvDesc& d, const std
 
 std::string problem(const ConvDesc& d) {
   const auto known = [](DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::fp16; };
-  for (const DType dtype : {stored(d.dtype), d.pack_from, d.gradient})
+  for (const DType dtype : {storage_type(d.dtype), d.pack_from, d.gradient})
     if (!known(dtype))
       return fmt::format("the cuda backend's convolution is for f32, tf32, bf16 and fp16, not {}", name_of(dtype));
   for (const DType dtype : {d.pack_from, d.gradient})
-    if (dtype != DType::f32 && dtype != stored(d.dtype))
+    if (dtype != DType::f32 && dtype != storage_type(d.dtype))
       return fmt::format("the cuda backend has no convolution of {} with weights or gradients of {}", name_of(d.dtype),
                          name_of(dtype));
   return {};

@@ -1,7 +1,7 @@
 // Candidates for convolutions by cuDNN.
 #include "workloads/ops/cuda/conv_choice.h"
 
-#include "workloads/ops/cuda/round_up.h"
+#include "workloads/ops/round_up.h"
 
 #include <fmt/format.h>
 

@@ -8,8 +8,9 @@
 #include "workloads/ops/cuda/cuda_ops.h"
 #include "workloads/ops/cuda/known_choices.h"
 #include "workloads/ops/cuda/matmul_kernels.h"
-#include "workloads/ops/cuda/round_up.h"
 #include "workloads/ops/cuda/trial.h"
+#include "workloads/ops/descriptors.h"
+#include "workloads/ops/round_up.h"
 
 #include <algorithm>
 #include <vector>
@@ -23,7 +24,6 @@ std::size_t bytes_of(std::int64_t count, DType dtype) { return static_cast<std::
 bool is_fp8(DType dtype) { return dtype == DType::fp8_e4m3 || dtype == DType::fp8_e5m2; }
 bool is_gradient(Epilogue e) { return e == Epilogue::gelu_tanh_gradient || e == Epilogue::gelu_erf_gradient; }
 bool is_erf(Epilogue e) { return e == Epilogue::gelu_erf || e == Epilogue::gelu_erf_gradient; }
-DType stored(DType dtype) { return dtype == DType::tf32 ? DType::f32 : dtype; }
 
 // The library's product and what our own kernels add to it.
 struct Parts {
@@ -44,7 +44,7 @@ class CudaMatmul final : public Matmul {
         copies_a_(copies_a),
         copies_b_(copies_b) {
     if (d_.row_sums && !parts_.plan->product().sums) row_sums_.emplace(d_.a, d_.transpose_a, d_.m, d_.k, d_.a_row());
-    casts_bias_ = d_.bias && stored(d_.bias_type) != stored(d_.out);
+    casts_bias_ = d_.bias && storage_type(d_.bias_type) != storage_type(d_.out);
     const std::size_t blas = aligned_size(parts_.plan->workspace_bytes());
     a_at_ = blas;
     b_at_ = a_at_ + (copies_a_ ? aligned_size(bytes_of(d_.m * d_.k, d_.a)) : 0);
@@ -122,7 +122,7 @@ class CudaMatmul final : public Matmul {
 std::string add_activation(Device& device, const MatmulDesc& d, Parts& parts) {
   if (d.out_stride != 0 && d.out_stride != d.n) return "GELU needs an output with contiguous rows";
   const ActivationDesc desc{is_erf(d.epilogue) ? ActivationKind::gelu_erf : ActivationKind::gelu_tanh, d.m, d.n,
-                            stored(d.out)};
+                            storage_type(d.out)};
   parts.gelu = true;
   if (is_gradient(d.epilogue)) {
     auto made = make_cuda<ActivationBackward>(device, desc);
@@ -293,7 +293,7 @@ Made<Matmul> make_cuda(Device& device, const MatmulDesc& d) {
   const bool bytes = size_of(d.a) == 1;
   const bool copies_a = bytes && d.transpose_a;
   const bool copies_b = bytes && !d.transpose_b && d.form == WeightForm::plain;
-  BlasProduct product{.m = d.m, .n = d.n, .k = d.k, .a = d.a, .b = d.b, .out = stored(d.out)};
+  BlasProduct product{.m = d.m, .n = d.n, .k = d.k, .a = d.a, .b = d.b, .out = storage_type(d.out)};
   product.transpose_a = d.transpose_a && !copies_a;
   product.transpose_b = d.transpose_b || bytes;
   product.a_stride = copies_a ? 0 : d.a_stride;

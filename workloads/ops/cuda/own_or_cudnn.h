@@ -3,8 +3,8 @@
 #pragma once
 
 #include "workloads/ops/cuda/known_choices.h"
-#include "workloads/ops/cuda/round_up.h"
 #include "workloads/ops/cuda/trial.h"
+#include "workloads/ops/round_up.h"
 
 #include <fmt/format.h>
 
