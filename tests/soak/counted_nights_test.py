@@ -1,6 +1,6 @@
 """Nights of a program that does not change, counted by valgrind while all around it varies: three instruction sets, an
-environment of up to 4 KiB, paths of 10 to 200 characters. No night may be an event; 0.2 % more instructions, and one more
-allocation in 400, are events the same night."""
+environment of up to 4 KiB, paths of 10 to 200 characters. No night may be an event; 0.2 % more instructions, and two more
+strings beside 400, are events the same night."""
 
 import os
 import random
@@ -32,7 +32,7 @@ int main() {
   for (long i = 0; i < steps; ++i) sum = sum + 0.5;
   std::vector<std::string*> kept;
   kept.reserve(500);
-  for (int i = 0; i < 400 + (more ? 1 : 0); ++i) kept.push_back(new std::string(100, 'x'));
+  for (int i = 0; i < 400 + (more ? 2 : 0); ++i) kept.push_back(new std::string(100, 'x'));
   std::printf("work %ld s lower\n", 1 + steps % 2);
 }
 """
