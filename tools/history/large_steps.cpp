@@ -185,9 +185,10 @@ void large_steps(std::size_t count, std::size_t quiet) {
   quiet_stores(4 * quiet, young, kinds);
   quiet_stores(quiet, nights, kinds);
   fmt::print(
-      "\n## States that come and go\n\n1 % noise, correlation .3, and a second level 3 to 5 % away. The share of "
-      "nights "
-      "on which any of {} series alarms: while it is learned; after the second return.\n\n",
+      "\n## States that come and go\n\n1 % noise, correlation .3, and a second level 3 to 5 % away; {} series for each "
+      "line. The share of nights on which any series alarms, by how many series the store has: while it is learned; "
+      "after the second return. In the first line no stay is longer than 14 nights; in the others some last far longer "
+      "than any before, and until they end nothing tells them from a step.\n\n",
       count);
   columns = heads("");
   columns.erase(columns.begin());
