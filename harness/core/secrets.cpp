@@ -2,9 +2,10 @@
 // (GitHub: "Behind GitHub's new authentication token formats"; JSON Web Tokens: RFC 7519; PEM: RFC 7468).
 #include "harness/core/secrets.h"
 
+#include "harness/core/text.h"
+
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 #include <vector>
 
@@ -32,14 +33,10 @@ bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
 
 bool any(std::string_view text, Chars which) { return std::ranges::any_of(text, which); }
 bool all(std::string_view text, Chars which) { return std::ranges::all_of(text, which); }
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
+char small_letter(char c) { return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c; }
 // Whether the word is in a list whose words stand between spaces, the first and the last as well.
 bool is_one_of(std::string_view word, std::string_view words) {
-  return words.find(' ' + lower(word) + ' ') != words.npos;
+  return words.find(' ' + lower_case(word) + ' ') != words.npos;
 }
 
 // What is issued begins with `start`, and goes on for at least `least` characters of this kind.
@@ -71,6 +68,17 @@ std::size_t last_word(std::string_view name) {
   return at;
 }
 
+// Whether a name ends as the words that naming() knows: nearly none does, and every word of every record is asked.
+bool ends_as_secrets(std::string_view name) {
+  constexpr auto ends =
+      std::to_array<std::string_view>({"ret", "ord", "swd", "ase", "key", "ken", "ion", "ial", "als"});
+  if (name.size() < 3) return false;
+  const std::array<char, 3> end = {small_letter(name.end()[-3]), small_letter(name.end()[-2]),
+                                   small_letter(name.back())};
+  return std::ranges::any_of(
+      ends, [&](std::string_view one) { return one[0] == end[0] && one[1] == end[1] && one[2] == end[2]; });
+}
+
 Naming naming(std::string_view name) {
   constexpr auto strong = std::to_array<std::string_view>(
       {"secret", "password", "passwd", "passphrase", "apikey", "accesskey", "secretkey", "privatekey", "authtoken",
@@ -85,10 +93,9 @@ Naming naming(std::string_view name) {
   constexpr std::size_t longest = 64;
   if (name.size() > longest) name.remove_prefix(name.size() - longest);
   while (!name.empty() && name.front() == '-') name.remove_prefix(1);
-  constexpr std::string_view last = "deklnstyDEKLNSTY";  // letters of the words above
-  if (name.empty() || last.find(name.back()) == last.npos) return Naming::none;
+  if (!ends_as_secrets(name)) return Naming::none;
   const std::size_t at = last_word(name);
-  const std::string word = lower(name.substr(at));
+  const std::string word = lower_case(name.substr(at));
   if (std::ranges::any_of(strong, [&](std::string_view one) { return word.ends_with(one); })) return Naming::strong;
   if (word != "key" && word != "token") return Naming::none;
   std::string_view before = name.substr(0, at);
@@ -213,7 +220,7 @@ class Finder {
     if (is_digit(name.front()) && name.size() != wandb) return;  // most words of a record
     if (name.starts_with("-----")) return pem(start);
     if (const std::size_t to = shaped(start, end); to > 0) return mask(start, to);
-    if (lower(name.substr(0, 7)) == "bearer") {
+    if (name.size() == 6 && lower_case(name) == "bearer") {
       const std::size_t value = skip(end, is_space);
       if (value > end && looks_random(text_.substr(value, skip(value, is_token) - value), 8))
         mask(value, value_end(value, '\0'));
@@ -239,7 +246,7 @@ class Finder {
     constexpr std::size_t wandb = 40, before = 32;
     if (text.size() != wandb || !all(text, is_hex)) return 0;
     // A commit has this shape as well.
-    const std::string words = lower(text_.substr(start - std::min(start, before), std::min(start, before)));
+    const std::string words = lower_case(text_.substr(start - std::min(start, before), std::min(start, before)));
     const bool key = words.find("key") != words.npos || words.find("wandb") != words.npos;
     return key && words.find("commit") == words.npos && words.find("\"key\"") == words.npos ? end : 0;
   }
@@ -282,7 +289,7 @@ class Finder {
     const bool bare = is_bare(name), flag = name.starts_with("-");
     if (says == Naming::weak && !flag && start > 0 && text_[start - 1] == '/') return;  // in the key of a case
     const std::size_t quoted = skip_quotes(end);
-    if (quoted > end && lower(name) == "key") return;  // the member "key" of records
+    if (quoted > end && lower_case(name) == "key") return;  // the member "key" of records
     std::size_t at = skip(quoted, is_space);
     if (peek(at) == '=' || (peek(at) == ':' && peek(at + 1) != ':' && text_.substr(at, 3) != "://")) {
       const bool apart = at > quoted || peek(at) == ':';

@@ -199,7 +199,7 @@ class Measured(FaultCase):
         """Why a drill between two clean runs did not go as it must; empty: it did."""
         case = {**self.LONG_STEPS, "ranks": ranks}
         if fault == "slow-link":  # its delay is fixed: on a fast CPU it must be a large part of the step
-            case["accumulate"] = 2
+            case["accumulate"] = 1
         before, bad = self.clean(case)
         if bad:
             return f"clean, yet {bad}"
